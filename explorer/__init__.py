@@ -1,0 +1,1 @@
+"""Floor 4: the engines, traces and their renderings, reports, and the command line."""

@@ -1,0 +1,244 @@
+"""Exhaustive breadth-first search of a compiled model: the shortest way to each violation, and honest counts."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..models.model import Model, Values
+from ..properties.check import Check
+from ..protocol.language import DeclarationError, ModelFault
+from . import kernel
+from .native import MAX_PREDICATES, Native, compile_native, emit
+from .packing import Packing, packing_of
+from .tracer import Tracer, trace
+from .visited import Partition, available_memory
+
+CHUNK = 1 << 16
+PROGRESS_SECONDS = 0.1
+MEMORY_SHARE = 0.7
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to give up. `memory` is in bytes (default: 70 % of what is free), `seconds` in wall-clock time."""
+
+    states: int | None = None
+    seconds: float | None = None
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("states", self.states), ("seconds", self.seconds), ("memory", self.memory)):
+            if value is not None and value <= 0:
+                raise DeclarationError(f"the limit {name}={value} must be greater than 0")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a running search is. `frontier` counts states found and not yet expanded."""
+
+    states: int
+    transitions: int
+    depth: int
+    frontier: int
+    seconds: float
+
+
+@dataclass
+class Exploration:
+    """What a search found. Positions number states in the order of discovery.
+
+    `stopped` is empty if every reachable state was expanded; otherwise it says why not. `depth` is the
+    number of steps to the farthest state expanded. `violated` and `reached` give the first, and so nearest,
+    state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
+    `hits` counts transitions for each action.
+    """
+
+    check: Check
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    seconds: float = 0.0
+    bytes_used: int = 0
+    stopped: str = ""
+    violated: dict[str, int] = field(default_factory=lambda: {})
+    reached: dict[str, int] = field(default_factory=lambda: {})
+    counts: dict[str, int] = field(default_factory=lambda: {})
+    hits: dict[str, int] = field(default_factory=lambda: {})
+    deadlock: int | None = None
+    path_to: Callable[[int], list[Values]] = lambda position: []
+
+    @property
+    def complete(self) -> bool:
+        """Whether every reachable state was expanded."""
+        return not self.stopped
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A check as machine code, ready to be searched any number of times."""
+
+    check: Check
+    packing: Packing
+    native: Native
+    predicates: tuple[str, ...]
+
+
+def compile_check(check: Check, level: int = 2) -> Compiled:
+    """Traces and compiles a check. Raises DeclarationError if it has more predicates than a word has bits."""
+    tracer, commands = trace(check.model)
+    trees = [tracer.fails(prop) for prop in check.properties] + [tracer.holds(probe) for probe in check.probes]
+    if len(trees) > MAX_PREDICATES:
+        raise DeclarationError(f"{check.model.name}: at most {MAX_PREDICATES} properties and probes in one check")
+    terminal = tracer.terminal() if check.deadlock else _always(tracer)
+    packing = packing_of(check.model.layout)
+    native = compile_native(emit(packing, commands, trees, terminal), level)
+    names = tuple(each.name for each in (*check.properties, *check.probes))
+    return Compiled(check, packing, native, names)
+
+
+def _always(tracer: Tracer):
+    from .tracer import Answer
+
+    return Answer(True)
+
+
+def search(
+    check: Check | Compiled,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    *,
+    until_violation: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+) -> Exploration:
+    """Explores every reachable state, breadth first.
+
+    With `until_violation` the search ends at the first state that violates a property; without, it goes on
+    and counts. Ctrl-C ends it with what is known. Raises ModelFault if an action breaks the language's rules.
+    """
+    compiled = check if isinstance(check, Compiled) else compile_check(check)
+    return _Search(compiled, limits, until_violation, progress).run()
+
+
+class _Search:
+    """One running search."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        limits: Limits,
+        until_violation: bool,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._compiled = compiled
+        self._model: Model = compiled.check.model
+        self._limits = limits
+        self._until_violation = until_violation
+        self._progress = progress
+        memory = limits.memory or int(available_memory() * MEMORY_SHARE)
+        self._visited = Partition(compiled.packing.words, len(self._model.instances), memory)
+        self._result = Exploration(compiled.check, path_to=self._path_to)
+        self._started = time.perf_counter()
+        self._shown = self._started
+        names = compiled.predicates
+        self._wanted = (1 << len(names)) - 1
+        self._counts = (ctypes.c_uint64 * max(1, len(names)))()
+        self._seen = ctypes.c_uint64()
+        self._observed = 0
+
+    def run(self) -> Exploration:
+        for values in self._model.initial_states():
+            self._visited.add_root(self._compiled.packing.pack(values))
+        result = self._result
+        try:
+            result.stopped = self._levels()
+        except KeyboardInterrupt:
+            result.stopped = "interrupted"
+        self._finish()
+        return result
+
+    def _levels(self) -> str:
+        """Searches level by level; returns why it stopped, or an empty string."""
+        stop = self._observe()
+        while not stop and self._visited.cursor < self._visited.count:
+            level_end = self._visited.count
+            while not stop and self._visited.cursor < level_end:
+                stop = self._chunk(min(level_end, self._visited.cursor + CHUNK))
+            if not stop and self._visited.cursor < self._visited.count:
+                self._result.depth += 1
+        return stop
+
+    def _chunk(self, until: int) -> str:
+        visited, limits = self._visited, self._limits
+        reason = visited.advance(self._compiled.native, until)
+        if reason == kernel.FAULTED:
+            self._raise_fault()
+        found = self._observe()
+        if reason == kernel.DEADLOCKED:
+            self._result.deadlock = visited.event[0]
+            return found or "deadlock found"
+        if found:
+            return found
+        if reason == kernel.FULL:
+            return f"memory limit of {visited.memory / 2**30:.1f} GiB reached"
+        seconds = time.perf_counter() - self._started
+        if self._progress and time.perf_counter() - self._shown >= PROGRESS_SECONDS:
+            self._shown = time.perf_counter()
+            frontier = visited.count - visited.cursor
+            self._progress(
+                Progress(visited.count, visited.transitions, self._result.depth, frontier, seconds)
+            )
+        if limits.states and visited.count >= limits.states and visited.cursor < visited.count:
+            return f"limit of {limits.states:,} states reached"
+        if limits.seconds and seconds >= limits.seconds and visited.cursor < visited.count:
+            return f"time limit of {limits.seconds:g} s reached"
+        return ""
+
+    def _observe(self) -> str:
+        """Evaluates properties and probes on the new states; a reason to stop, or an empty string."""
+        result, names = self._result, self._compiled.predicates
+        properties = len(self._compiled.check.properties)
+        while True:
+            position = self._compiled.native.observe(
+                self._visited.address, self._observed, self._visited.count, self._wanted,
+                ctypes.addressof(self._counts), ctypes.addressof(self._seen),
+            )  # fmt: skip
+            if position == self._visited.count:
+                self._observed = position
+                break
+            self._observed = position + 1
+            for number, name in enumerate(names):
+                if self._seen.value & self._wanted & (1 << number):
+                    self._wanted &= ~(1 << number)
+                    (result.violated if number < properties else result.reached)[name] = position
+        return "violation found" if result.violated and self._until_violation else ""
+
+    def _raise_fault(self) -> None:
+        """Runs the faulty step on integers, for a message with the values."""
+        position, code = self._visited.event
+        instance = self._model.instances[code]
+        values = self._compiled.packing.unpack(self._visited.state(position))
+        for _ in self._model.steps_of(instance, values):
+            pass
+        raise ModelFault("the compiled step fails where the direct one does not; please report this", instance.label)
+
+    def _path_to(self, position: int) -> list[Values]:
+        unpack = self._compiled.packing.unpack
+        return [unpack(self._visited.state(at)) for at in self._visited.path(position)]
+
+    def _finish(self) -> None:
+        result, visited = self._result, self._visited
+        result.states, result.transitions = visited.count, visited.transitions
+        result.seconds = time.perf_counter() - self._started
+        result.bytes_used = visited.bytes_used
+        result.counts = {name: int(n) for name, n in zip(self._compiled.predicates, self._counts, strict=False)}
+        for instance, count in zip(self._model.instances, visited.hits, strict=False):
+            name = instance.action.name
+            result.hits[name] = result.hits.get(name, 0) + int(count)
+
+
+def never_fired(exploration: Exploration) -> Sequence[str]:
+    """Actions that never happened, though the model does not say that they may rest."""
+    resting = exploration.check.model.may_rest
+    return [name for name, count in exploration.hits.items() if count == 0 and name not in resting]

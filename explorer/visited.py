@@ -1,0 +1,145 @@
+"""The set of visited states: exact, in the order of discovery, each with the state it was first reached from.
+
+A breadth-first search needs nothing else: the frontier is a range of positions, and parent links are positions.
+The set may be split by hash into partitions, each with arrays of its own; today there is one, and only this file
+would change for threads, disk or several machines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import kernel
+from .native import Native
+
+BATCH = 256
+RECENT_STATES = 1 << 14
+FIRST_SLOT_BITS = 18
+LOAD = 0.7
+MAX_STATES = 2**kernel.ID_BITS - 2
+
+U64 = np.dtype(np.uint64)
+
+
+class Partition:
+    """One part of the visited set. `width` is the number of 64-bit words of a state.
+
+    Memory: 8*width + 4 bytes a state, and 8 bytes a slot, with between 1.4 and 2.9 slots a state.
+    """
+
+    def __init__(self, width: int, instances: int, memory: int) -> None:
+        self.width = width
+        self.memory = memory
+        self._shape = (0,) * width
+        self._instances = max(1, instances)
+        self.capacity = self._reserve(memory)
+        self._bits = FIRST_SLOT_BITS
+        self._slots = np.zeros(1 << self._bits, U64)
+        self._out = np.empty(BATCH * self._instances * (width + 1), U64)
+        # No state has all bits set in a word: a word is never quite full, or it would hold a value out of domain.
+        self._recent = np.full(RECENT_STATES * width, 2**64 - 1, U64)
+        self.hits = np.zeros(self._instances, np.int64)
+        self.numbers = np.zeros(kernel.NUMBERS, np.int64)
+
+    def _reserve(self, memory: int) -> int:
+        """Reserves address space for as many states as the memory can hold; pages are used when touched."""
+        capacity = min(MAX_STATES, memory // (8 * self.width + 4 + round(8 / LOAD)))
+        while True:
+            try:
+                self._states = np.empty(capacity * self.width, U64)
+                self._parents = np.empty(capacity, np.uint32)
+                return capacity
+            except MemoryError:
+                if capacity < 1 << 16:
+                    raise
+                capacity //= 2
+
+    @property
+    def count(self) -> int:
+        """States in the set."""
+        return int(self.numbers[kernel.STATES])
+
+    @property
+    def cursor(self) -> int:
+        """The first state that is not yet expanded."""
+        return int(self.numbers[kernel.CURSOR])
+
+    @property
+    def transitions(self) -> int:
+        """Successors met so far, duplicates included."""
+        return int(self.numbers[kernel.TRANSITIONS])
+
+    @property
+    def event(self) -> tuple[int, int]:
+        """The state and the instance that `advance` stopped at."""
+        return int(self.numbers[kernel.EVENT_STATE]), int(self.numbers[kernel.EVENT_CODE])
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes of states, parent links and slots that are in use."""
+        return self.count * (8 * self.width + 4) + self._slots.nbytes
+
+    @property
+    def address(self) -> int:
+        """Where the packed states lie."""
+        return self._states.ctypes.data
+
+    def state(self, position: int) -> tuple[int, ...]:
+        """The packed words of a state."""
+        at = position * self.width
+        return tuple(int(word) for word in self._states[at : at + self.width])
+
+    def path(self, position: int) -> list[int]:
+        """Positions from an initial state to the given one, along parent links: a shortest path."""
+        positions = [position]
+        while int(self._parents[positions[-1]]) != positions[-1]:
+            positions.append(int(self._parents[positions[-1]]))
+        return positions[::-1]
+
+    def add_root(self, words: Sequence[int]) -> None:
+        """Enters an initial state; it is its own parent."""
+        count = self.count
+        packed = np.array(words, U64)
+        if kernel.insert(self._states, self._slots, self._shift, packed, self._shape, count) < 0:
+            self._parents[count] = count
+            self.numbers[kernel.STATES] += 1
+
+    def advance(self, native: Native, until: int) -> int:
+        """Expands states up to position `until`. Returns why it stopped, as kernel.FINISHED and so on.
+
+        kernel.FULL means that the memory is used up; growing the table of slots happens in here.
+        """
+        while True:
+            limit = min(self.capacity, int((1 << self._bits) * LOAD))
+            reason = kernel.advance(
+                native.expand, native.terminal, self._states, self._parents, self._slots, self._shift,
+                self._shape, self._instances, until, limit, BATCH, self._out, self._recent, self.hits, self.numbers,
+            )  # fmt: skip
+            if reason != kernel.FULL or not self._grow(limit):
+                return int(reason)
+
+    def _grow(self, limit: int) -> bool:
+        """Doubles the table of slots; False if that does not help or would need too much memory."""
+        larger = 16 << self._bits
+        if limit >= self.capacity or self.bytes_used + larger > self.memory:
+            return False
+        slots = np.zeros(2 << self._bits, U64)
+        kernel.double(self._slots, slots, self._bits)
+        self._slots = slots
+        self._bits += 1
+        return True
+
+    @property
+    def _shift(self) -> np.uint64:
+        return np.uint64(64 - self._bits)
+
+
+def available_memory() -> int:
+    """Bytes of memory that are free to use on this machine; 4 GiB where the system does not tell."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 4 << 30

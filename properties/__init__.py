@@ -1,0 +1,1 @@
+"""Floor 3: what must hold, and what must be reachable for a pass to mean anything."""

@@ -1,0 +1,90 @@
+"""Properties as functions made of claims, so that a failure says which conjunct is false, with its values."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..models.model import Model
+from ..protocol.language import Access, DeclarationError, ModelFault
+
+
+class ClaimFailed(Exception):  # noqa: N818 - a verdict, not an error
+    """A conjunct of a property is false."""
+
+    def __init__(self, text: str, values: dict[str, int]) -> None:
+        super().__init__(text)
+        self.text = text
+        self.values = values
+
+
+def claim(condition: int, text: str, **values: int) -> None:
+    """A conjunct of a property. `text` says what must hold; `values` are shown if it does not."""
+    if not condition:
+        raise ClaimFailed(text, values)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A property that is false in a state: the conjunct, and the values it was about."""
+
+    property: str
+    conjunct: str
+    values: dict[str, int]
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"{self.conjunct} is false" + (f": {shown}" if shown else "")
+
+
+@dataclass(frozen=True)
+class Property:
+    """Something that must be true in every reachable state: a name, one sentence, and its claims."""
+
+    name: str
+    sentence: str
+    function: Callable[[Any], None]
+
+    def violation(self, model: Model, values: Sequence[int]) -> Violation | None:
+        """What is false in the state, by direct execution; None if the property holds."""
+        try:
+            self.function(model.state_of(values, access=Access.PROPERTY))
+        except ClaimFailed as failed:
+            shown = {name: int(value) for name, value in failed.values.items()}
+            return Violation(self.name, failed.text, shown)
+        except ModelFault as fault:
+            fault.where = fault.where or f"property {self.name}"
+            raise
+        return None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Something that must be reachable, or else a pass says nothing: a name, one sentence, a predicate."""
+
+    name: str
+    sentence: str
+    function: Callable[[Any], int]
+
+    def holds(self, model: Model, values: Sequence[int]) -> bool:
+        """Whether the state is one that the probe looks for."""
+        return bool(self.function(model.state_of(values, access=Access.PROPERTY)))
+
+
+def _sentence(kind: str, function: Callable[..., object]) -> str:
+    doc = inspect.getdoc(function)
+    if not doc:
+        raise DeclarationError(f"{kind} {function.__name__}: say in a docstring, in one sentence, what it states")
+    return " ".join(doc.split("\n\n")[0].split())
+
+
+def invariant(function: Callable[[Any], None]) -> Property:
+    """Declares a property: a function of the state made of claims, with one sentence as its docstring."""
+    return Property(function.__name__, _sentence("property", function), function)
+
+
+def probe(function: Callable[[Any], int]) -> Probe:
+    """Declares a probe: a predicate of the state that some reachable state must satisfy."""
+    return Probe(function.__name__, _sentence("probe", function), function)

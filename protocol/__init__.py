@@ -1,0 +1,1 @@
+"""Floor 1: the modelling language and the roles of the protocol, written in it."""

@@ -1,0 +1,184 @@
+"""Actions: the guarded steps of threads, as plain functions; and the code that runs them directly."""
+
+from __future__ import annotations
+
+import inspect
+import string
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from itertools import product
+from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
+
+from .domain import Index, Sizes, size_of
+from .errors import DeclarationError, Disabled, GhostFault, ModelFault
+from .state import Access, Chooser, State
+
+P = ParamSpec("P")
+S = TypeVar("S", bound=State[Any])
+
+
+def require(condition: int) -> None:
+    """A guard: without it the action cannot happen in this state, and nothing it did counts."""
+    if not condition:
+        raise Disabled
+
+
+@dataclass(frozen=True)
+class Action:
+    """A step of one thread. Call `instances` for the steps it stands for under a model's sizes."""
+
+    name: str
+    function: Callable[..., None]
+    parameters: tuple[tuple[str, type[Index]], ...]
+    lane: str
+    toward: str
+
+    @property
+    def doc(self) -> str:
+        """The action's docstring: the step in words, and where the release does it."""
+        return inspect.getdoc(self.function) or ""
+
+    def instances(self, sizes: Sizes) -> Iterator[Instance]:
+        """One instance for each combination of parameter values, in order."""
+        for values in product(*(range(size_of(kind, sizes)) for _, kind in self.parameters)):
+            yield Instance(self, values)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An action with its parameters fixed."""
+
+    action: Action
+    arguments: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """`recv_ack(rank=0, room=1)`."""
+        pairs = zip(self.action.parameters, self.arguments, strict=True)
+        return f"{self.action.name}({', '.join(f'{name}={value}' for (name, _), value in pairs)})"
+
+    @property
+    def lane(self) -> str:
+        """The thread that takes the step, with parameters filled in."""
+        return self._fill(self.action.lane)
+
+    @property
+    def toward(self) -> str:
+        """The thread or memory the step acts upon, or an empty string."""
+        return self._fill(self.action.toward)
+
+    def _fill(self, template: str) -> str:
+        names = [name for name, _ in self.action.parameters]
+        return template.format(**dict(zip(names, self.arguments, strict=True)))
+
+
+def action(lane: str, toward: str = "") -> Callable[[Callable[..., None]], Action]:
+    """Declares a function as an action of the thread `lane`; parameters may be named: "prefill {rank}: NIC".
+
+    The function takes the state and then parameters annotated with index types. `toward` names the thread or
+    memory that the step acts upon, for diagrams. Raises DeclarationError when the module is loaded.
+    """
+
+    def declare(function: Callable[..., None]) -> Action:
+        where = f"action {function.__name__}"
+        if not inspect.getdoc(function):
+            raise DeclarationError(f"{where}: say in a docstring what the step is, and where the release does it")
+        hints = get_type_hints(function)
+        names = list(inspect.signature(function).parameters)
+        if not names or not _is_state(hints.get(names[0])):
+            raise DeclarationError(f"{where}: the first parameter is the state; annotate it with a State class")
+        parameters: list[tuple[str, type[Index]]] = []
+        for name in names[1:]:
+            kind = hints.get(name)
+            if not (isinstance(kind, type) and issubclass(kind, Index) and kind is not Index):
+                raise DeclarationError(f"{where}: annotate {name} with an index type, not {kind!r}")
+            parameters.append((name, kind))
+        for template in (lane, toward):
+            for _, slot, _, _ in string.Formatter().parse(template):
+                if slot is not None and slot not in names[1:]:
+                    raise DeclarationError(f"{where}: its lane names {{{slot}}}, which is no parameter")
+        return Action(function.__name__, function, tuple(parameters), lane, toward)
+
+    return declare
+
+
+def _is_state(hint: object) -> bool:
+    origin = getattr(hint, "__origin__", hint)
+    return isinstance(origin, type) and issubclass(origin, State)
+
+
+def ghost_code(function: Callable[P, None]) -> Callable[P, None]:
+    """Marks a function that keeps ghost fields up to date: it may read everything and assign only ghosts.
+
+    It returns nothing and guards nothing, so that no decision of the protocol can depend on a ghost.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        state = cast("State[Any]", args[0])
+        if state.access is Access.PROPERTY:
+            raise ModelFault(f"a property may not call the ghost code {function.__name__}")
+        with state.accessing(Access.GHOST):
+            try:
+                result: object = function(*args, **kwargs)
+            except Disabled:
+                raise GhostFault(f"the ghost code {function.__name__} uses require()") from None
+        if result is not None:
+            raise GhostFault(f"the ghost code {function.__name__} returns a value")
+
+    return run
+
+
+class Script:
+    """A chooser that replays given choices, then takes the first option, and notes how many there were."""
+
+    def __init__(self, picks: Sequence[int] = ()) -> None:
+        self._picks = picks
+        self.taken: list[int] = []
+        self.options: list[int] = []
+
+    def __call__(self, options: int) -> int:
+        at = len(self.taken)
+        pick = self._picks[at] if at < len(self._picks) else 0
+        self.taken.append(pick)
+        self.options.append(options)
+        return pick
+
+    def next(self) -> list[int] | None:
+        """The choices that follow these in lexical order, or None after the last."""
+        for at in reversed(range(len(self.taken))):
+            if self.taken[at] + 1 < self.options[at]:
+                return [*self.taken[:at], self.taken[at] + 1]
+        return None
+
+
+def every_choice(run: Callable[[Chooser], S | None]) -> Iterator[S]:
+    """Runs `run` once for each combination of choices it makes; yields the states of those not disabled."""
+    picks: list[int] | None = []
+    while picks is not None:
+        script = Script(picks)
+        result = run(script)
+        if result is not None:
+            yield result
+        picks = script.next()
+
+
+def execute(instance: Instance, state: S) -> S | None:
+    """Runs an instance on a state it may change. None if it is disabled there.
+
+    Raises ModelFault, with the instance's label, for anything the language forbids.
+    """
+    lengths = {name: channel.lengths(state) for name, channel in state.layout.channels.items() if channel.prompt}
+    try:
+        instance.action.function(state, *instance.arguments)
+        for name, before in lengths.items():
+            if not any(kind == "receive" and of == name for kind, of, _, _ in state.events):
+                for length in before:
+                    require(length == 0)
+    except Disabled:
+        return None
+    except ModelFault as fault:
+        fault.where = fault.where or instance.label
+        raise
+    return state

@@ -1,0 +1,292 @@
+"""Bounded FIFO channels of typed messages, with budgets for loss, duplication and reordering.
+
+    class Note(Message):
+        kind = part(NoteKind)
+        room = part(Room)
+
+    class Drain(State):
+        to_prefill = channel(Note, PrefillRank, capacity=3, means="control socket, decode to prefill")
+
+    s.to_prefill[rank].send(kind=NoteKind.ABORT, room=room)
+    note = s.to_prefill[rank].receive()            # disabled while the channel is empty
+
+A message waits as long as it likes, so delay is always included; `prompt=True` declares a channel without it:
+nothing else happens in the model until the message has been received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from operator import index as as_index
+from typing import Any, Generic, TypeVar, cast, overload
+
+from .action import Action, action, require
+from .domain import DomainLike, DomainSpec, Index, Sizes, as_domain, upto
+from .errors import ChannelFault, DeclarationError, ModelFault
+from .state import Cells, Scalar, State, Table
+
+M = TypeVar("M", bound="Message")
+MAX_CAPACITY = 16
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often in one run a channel may lose, duplicate or reorder (swap two neighbours) a message."""
+
+    loss: int = 0
+    duplication: int = 0
+    reordering: int = 0
+
+    def __post_init__(self) -> None:
+        for kind in ("loss", "duplication", "reordering"):
+            budget = getattr(self, kind)
+            if isinstance(budget, bool) or not 0 <= budget <= 64:
+                raise DeclarationError(f"fault budget {kind}={budget}: allowed are whole numbers from 0 to 64")
+
+
+class Part:
+    """A value that a message carries. Use `part`."""
+
+    def __init__(self, domain: DomainLike) -> None:
+        self._domain = domain
+        self.domain = DomainSpec("range")
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self.domain = as_domain(self._domain, f"{owner.__name__}.{name}")
+
+    def __get__(self, message: Message | None, owner: type) -> int:
+        return cast(int, self) if message is None else message.parts[self.name]
+
+
+def part(domain: DomainLike) -> Part:
+    """Declares a value that a message carries, with its domain."""
+    return Part(domain)
+
+
+class Message:
+    """Base of message types; an instance is a received message. `parts` maps each name to its value."""
+
+    def __init__(self, parts: dict[str, int]) -> None:
+        self.parts = parts
+
+
+class ChannelSpec(Generic[M]):
+    """A declared channel before sizes are known. Use `channel`."""
+
+    def __init__(
+        self, message: type[M], shape: tuple[type[Index], ...], capacity: int, prompt: bool, means: str
+    ) -> None:
+        self.message = message
+        self.shape = shape
+        self.capacity = capacity
+        self.prompt = prompt
+        self.means = means
+        self.name = ""
+        self.parts = tuple(value for value in vars(message).values() if isinstance(value, Part))
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        where = f"{owner.__name__}.{name}"
+        if not self.means.strip():
+            raise DeclarationError(f"{where}: say in one line what the channel is (means=...)")
+        if not self.parts:
+            raise DeclarationError(f"{where}: {self.message.__name__} carries nothing; give it a part(...)")
+        if isinstance(self.capacity, bool) or not 1 <= self.capacity <= MAX_CAPACITY:
+            raise DeclarationError(
+                f"{where}: capacity is {self.capacity}; allowed are whole numbers from 1 to {MAX_CAPACITY}"
+            )
+        self.name = name
+
+    def __get__(self, state: State[Any] | None, owner: type) -> Channels[M]:
+        if state is None:
+            return cast("Channels[M]", self)
+        return Channels(state, state.layout.channels[self.name])
+
+    def bind(self, sizes: Sizes, faults: Faults | None) -> tuple[list[Table | Scalar], BoundChannel[M]]:
+        """The fields that hold the channel, and what is needed to use them."""
+        faults = faults or Faults()
+        fields: list[Table | Scalar] = []
+
+        def add(kind: type[Table] | type[Scalar], suffix: str, domain: DomainLike, shape: tuple[type[Index], ...]) -> None:
+            spec = kind(domain, shape, self.means, False)
+            spec.name = f"{self.name}.{suffix}"
+            spec.domain = as_domain(domain, spec.name)
+            fields.append(spec)
+
+        vector = Table if self.shape else Scalar
+        add(vector, "length", upto(self.capacity), self.shape)
+        for place in range(self.capacity):
+            for each in self.parts:
+                add(vector, f"{place}.{each.name}", each.domain, self.shape)
+        for kind in ("loss", "duplication", "reordering"):
+            if getattr(faults, kind):
+                add(Scalar, f"{kind}_used", upto(getattr(faults, kind)), ())
+        names = tuple(each.name for each in self.parts)
+        return fields, BoundChannel(self.name, self.message, self.shape, self.capacity, self.prompt, names, faults)
+
+
+def channel(
+    message: type[M], /, *shape: type[Index], capacity: int, means: str, prompt: bool = False
+) -> ChannelSpec[M]:
+    """Declares a FIFO channel, or one for each index of `shape`, that holds at most `capacity` messages.
+
+    Sending into a full channel is a fault that names the channel, never a silent wait or drop.
+    """
+    return ChannelSpec(message, shape, capacity, prompt, means)
+
+
+@dataclass(frozen=True)
+class BoundChannel(Generic[M]):
+    """A channel under a model's sizes and fault budgets."""
+
+    name: str
+    message: type[M]
+    shape: tuple[type[Index], ...]
+    capacity: int
+    prompt: bool
+    parts: tuple[str, ...]
+    faults: Faults
+
+    def lengths(self, state: State[Any]) -> Sequence[int]:
+        """How many messages wait in each of the channels, in index order."""
+        first = state.layout.base[f"{self.name}.length"]
+        count = 1
+        for index in self.shape:
+            count *= state.layout.sizes[index]
+        return state.values[first : first + count]
+
+
+class Channels(Generic[M]):
+    """Channels seen through a state: `s.acks[rank]`, or `s.acks[()]` for a single one."""
+
+    def __init__(self, state: State[Any], bound: BoundChannel[M]) -> None:
+        self._state = state
+        self._bound = bound
+
+    def __getitem__(self, key: int | tuple[int, ...]) -> Fifo[M]:
+        keys = key if isinstance(key, tuple) else (key,)
+        return Fifo(self._state, self._bound, tuple(as_index(k) for k in keys))
+
+
+class Fifo(Generic[M]):
+    """One channel of a state."""
+
+    def __init__(self, state: State[Any], bound: BoundChannel[M], key: tuple[int, ...]) -> None:
+        self._state = state
+        self._bound = bound
+        self._key = key
+
+    @property
+    def length(self) -> int:
+        """Messages waiting, 0 .. capacity."""
+        return self._get("length")
+
+    def send(self, **parts: int) -> None:
+        """Appends a message. Raises ChannelFault if the channel is full."""
+        bound = self._bound
+        if set(parts) != set(bound.parts):
+            raise ModelFault(f"a message of {bound.name} has {', '.join(bound.parts)}; given: {', '.join(parts)}")
+        self._append(parts)
+        self._state.events.append(("send", bound.name, self._key, parts))
+
+    def receive(self) -> M:
+        """Takes the oldest message. Disabled while there is none."""
+        require(self.length > 0)
+        message = self._message(0)
+        self.remove(0)
+        self._state.events.append(("receive", self._bound.name, self._key, message.parts))
+        return message
+
+    def peek(self) -> M:
+        """The oldest message, left in its place. Disabled while there is none."""
+        require(self.length > 0)
+        return self._message(0)
+
+    def waiting(self) -> Iterator[M]:
+        """The messages in the channel, oldest first, left in their places."""
+        for place in range(self._bound.capacity):
+            if place < self.length:
+                yield self._message(place)
+
+    def remove_last(self) -> None:
+        """Takes away the youngest message. Disabled while there is none."""
+        require(self.length > 0)
+        self.remove(as_index(self.length - 1))
+
+    def remove(self, place: int) -> None:
+        """Takes away the message at a place 0 .. length-1; those behind it move up."""
+        if not place < self.length:
+            raise ChannelFault(f"{self._bound.name}{list(self._key)} has no message at place {place}")
+        last = self._bound.capacity - 1
+        for at in range(place, last):
+            for name in self._bound.parts:
+                self._set(f"{at}.{name}", self._get(f"{at + 1}.{name}"))
+        for name in self._bound.parts:
+            suffix = f"{last}.{name}"
+            self._set(suffix, self._state.layout.cells[self._position(suffix)].domain.lo)
+        self._set("length", self.length - 1)
+
+    def duplicate(self, place: int) -> None:
+        """Appends a copy of the message at a place."""
+        self._append(self._message(place).parts)
+
+    def swap(self, place: int) -> None:
+        """Exchanges the message at a place with the one behind it."""
+        for name in self._bound.parts:
+            here, behind = self._get(f"{place}.{name}"), self._get(f"{place + 1}.{name}")
+            self._set(f"{place}.{name}", behind)
+            self._set(f"{place + 1}.{name}", here)
+
+    def _append(self, parts: dict[str, int]) -> None:
+        if self.length == self._bound.capacity:
+            raise ChannelFault(
+                f"{self._bound.name}{list(self._key)} is full ({self._bound.capacity}); "
+                "give the channel a larger capacity, or the model fewer messages"
+            )
+        at = as_index(self.length)
+        for name in self._bound.parts:
+            self._set(f"{at}.{name}", parts[name])
+        self._set("length", at + 1)
+
+    def _message(self, place: int) -> M:
+        return self._bound.message({name: self._get(f"{place}.{name}") for name in self._bound.parts})
+
+    def _position(self, suffix: str) -> int:
+        name = f"{self._bound.name}.{suffix}"
+        layout = self._state.layout
+        return layout.tables[name].locate(self._key) if self._key else layout.base[name]
+
+    def _get(self, suffix: str) -> int:
+        return self._state.read(self._position(suffix))
+
+    def _set(self, suffix: str, value: int) -> None:
+        self._state.write(self._position(suffix), value)
+
+
+def fault_actions(bound: BoundChannel[Any]) -> list[Action]:
+    """The environment's steps that a channel's fault budget allows, one action for each kind of fault."""
+    made: list[Action] = []
+
+    def add(kind: str, text: str, effect: Any, behind: int) -> None:
+        if not getattr(bound.faults, kind):
+            return
+
+        def step(s: State[Any], *key: int) -> None:
+            used = s.layout.base[f"{bound.name}.{kind}_used"]
+            require(s.read(used) < getattr(bound.faults, kind))
+            fifo = Fifo(s, bound, key)
+            place = s.choose(range(bound.capacity - behind))
+            require(place + behind < fifo.length)
+            effect(fifo, place)
+            s.write(used, s.read(used) + 1)
+
+        step.__doc__ = f"The network {text} of {bound.name}. Bounded by the fault budget {kind}."
+        parameters = tuple((f"at{i}", index) for i, index in enumerate(bound.shape))
+        made.append(Action(f"{kind}_{bound.name}", step, parameters, "network", ""))
+
+    add("loss", "loses a message", lambda fifo, place: fifo.remove(place), 0)  # pyright: ignore
+    add("duplication", "delivers a message", lambda fifo, place: fifo.duplicate(place), 0)  # pyright: ignore
+    add("reordering", "swaps two messages", lambda fifo, place: fifo.swap(place), 1)  # pyright: ignore
+    return made

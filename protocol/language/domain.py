@@ -1,0 +1,130 @@
+"""What a field may hold: the domains, and the index types whose sizes a model chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .errors import DeclarationError
+
+NONE = -1
+"""The value of a `maybe` field that points at nothing."""
+
+LARGEST_SIZE = 64
+"""More of anything than this cannot be explored; a larger size is taken for a mistake."""
+
+LARGEST_VALUE = 2**31 - 1
+
+
+class Index(int):
+    """Base of index types. A subclass names one kind of thing that a model has a fixed number of.
+
+    >>> class Room(Index):
+    ...     "A transfer of one request."
+
+    Values are 0 .. size-1. The model chooses the size: `Model(sizes={Room: 2})`.
+    """
+
+
+Sizes = Mapping[type[Index], int]
+Bound = int | type[Index]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The closed interval lo .. hi of integers, with a name for each value where there is one."""
+
+    lo: int
+    hi: int
+    names: tuple[str, ...] = ()
+
+    @property
+    def bits(self) -> int:
+        """Bits that a packed value takes: 0 for a constant."""
+        return (self.hi - self.lo).bit_length()
+
+    def show(self, value: int) -> str:
+        """A value as a reader wants to see it."""
+        if self.names:
+            return self.names[value - self.lo]
+        return str(value)
+
+
+@dataclass(frozen=True)
+class DomainSpec:
+    """A domain whose bounds may still be index types, resolved by `resolve` once sizes are known."""
+
+    kind: str
+    bound: Bound = 0
+    low: int = 0
+    names: tuple[str, ...] = ()
+
+    def resolve(self, sizes: Sizes) -> Domain:
+        """The concrete domain under a model's sizes. Raises DeclarationError for a missing size."""
+        if self.kind == "index":
+            return Domain(0, size_of(self.bound, sizes) - 1)
+        if self.kind == "maybe":
+            top = size_of(self.bound, sizes)
+            return Domain(NONE, top - 1, ("none", *(str(i) for i in range(top))))
+        return Domain(self.low, size_of(self.bound, sizes), self.names)
+
+
+def size_of(bound: Bound, sizes: Sizes) -> int:
+    """The number behind a bound: itself, or the model's size of an index type."""
+    if isinstance(bound, int):
+        return bound
+    if bound not in sizes:
+        raise DeclarationError(f"no size is given for {bound.__name__}; add it to the model's sizes")
+    return sizes[bound]
+
+
+def check_sizes(sizes: Sizes) -> None:
+    """Raises DeclarationError for a size that is not a whole number from 1 to LARGEST_SIZE."""
+    for index, size in sizes.items():
+        if isinstance(size, bool) or not 1 <= size <= LARGEST_SIZE:
+            raise DeclarationError(
+                f"size of {index.__name__} is {size}; allowed are whole numbers from 1 to {LARGEST_SIZE}"
+            )
+
+
+flag = DomainSpec("range", 1, names=("no", "yes"))
+"""A truth value, 0 or 1."""
+
+
+def upto(bound: Bound) -> DomainSpec:
+    """A counter 0 .. bound. With an index type: 0 .. how many of them the model has."""
+    if isinstance(bound, int) and not 0 <= bound <= LARGEST_VALUE:
+        raise DeclarationError(f"upto({bound}): the bound must lie in 0 .. {LARGEST_VALUE}")
+    return DomainSpec("range", bound)
+
+
+def maybe(index: type[Index]) -> DomainSpec:
+    """An index, or NONE."""
+    return DomainSpec("maybe", _index_type(index))
+
+
+DomainLike = DomainSpec | type[Index] | type[IntEnum]
+
+
+def as_domain(like: DomainLike, where: str) -> DomainSpec:
+    """The domain meant by a declaration: a DomainSpec, an index type, or an IntEnum counted from 0."""
+    if isinstance(like, DomainSpec):
+        return like
+    if isinstance(like, type) and issubclass(like, Index):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return DomainSpec("index", _index_type(like))
+    if isinstance(like, type) and issubclass(like, IntEnum):  # pyright: ignore[reportUnnecessaryIsInstance]
+        members = list(like)
+        if [m.value for m in members] != list(range(len(members))):
+            raise DeclarationError(f"{where}: {like.__name__} must number its members 0, 1, 2, ... in order")
+        names = tuple(m.name.lower().replace("_", " ") for m in members)
+        return DomainSpec("range", len(members) - 1, names=names)
+    raise DeclarationError(
+        f"{where}: {like!r} is no domain; use an Index type, an IntEnum, flag, upto(...) or maybe(...)"
+    )
+
+
+def _index_type(index: type[Index]) -> type[Index]:
+    if index is Index:
+        raise DeclarationError("Index itself is no index type; subclass it to name what is counted")
+    return index

@@ -1,0 +1,45 @@
+"""The one family of exceptions, each with the exit code that the command line gives for it."""
+
+from __future__ import annotations
+
+
+class DraincheckError(Exception):
+    """Something the user can mend; the message says what is wrong, where, and what to do."""
+
+    exit_code = 2
+
+
+class DeclarationError(DraincheckError):
+    """A field, action, channel or model is declared wrongly. Raised when the module is loaded or bound."""
+
+
+class ModelFault(DraincheckError):
+    """An action did something the language forbids. `where` is filled in with the running action."""
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class DomainFault(ModelFault):
+    """A value outside the domain of the field it was assigned to."""
+
+
+class IndexFault(ModelFault):
+    """An index outside the shape of the field it was used on."""
+
+
+class ChannelFault(ModelFault):
+    """A message sent into a full channel."""
+
+
+class GhostFault(ModelFault):
+    """Protocol code that would depend on a ghost field, or ghost code that touches the protocol."""
+
+
+class Disabled(Exception):  # noqa: N818 - control flow, not an error
+    """A guard does not hold: the action cannot happen in this state. Raised by `require`."""
