@@ -128,6 +128,13 @@ def _find(states: Any, slots: Any, shift: Any, h: Any, words: Any, at: Any, shap
 
 
 @njit(cache=True, nogil=True)
+def lookup(states: Any, slots: Any, shift: Any, words: Any, shape: Any) -> Any:
+    """The position of the state `words`, or -1."""
+    slot = _find(states, slots, shift, _digest(words, _ZERO, shape), words, _ZERO, shape)
+    return np.int64(slots[slot] & _ID_MASK) - 1
+
+
+@njit(cache=True, nogil=True)
 def insert(states: Any, slots: Any, shift: Any, words: Any, shape: Any, count: Any) -> Any:
     """The position of the state `words`; if it is new, it is appended and the result is -1 - position."""
     h = _digest(words, _ZERO, shape)

@@ -47,12 +47,15 @@ class Packing:
 
 
 def packing_of(layout: Layout) -> Packing:
-    """Puts each cell into the first word that has room for it. No cell spans two words."""
+    """Puts each cell into the first word that has room for it. No cell spans two words.
+
+    The highest bit of the first word stays 0, so that a word of ones can stand for "no state" (visited.py).
+    """
     used: list[int] = [0]
     places: list[Place] = []
     for cell in layout.cells:
         bits = cell.domain.bits
-        word = next((w for w, full in enumerate(used) if full + bits <= WORD), len(used))
+        word = next((w for w, full in enumerate(used) if full + bits <= WORD - (w == 0)), len(used))
         if word == len(used):
             used.append(0)
         places.append(Place(word, used[word], bits, cell.domain.lo))

@@ -6,6 +6,7 @@ import ctypes
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..models.model import Model, Values
 from ..properties.check import Check
@@ -13,12 +14,14 @@ from ..protocol.language import DeclarationError, ModelFault
 from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
-from .tracer import Tracer, trace
+from .tracer import Answer, trace
 from .visited import Partition, available_memory
 
 CHUNK = 1 << 16
 PROGRESS_SECONDS = 0.1
 MEMORY_SHARE = 0.7
+OPTIMISE_FROM = 3_000_000
+"""States from which on optimised code is worth waiting for."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class Exploration:
     `stopped` is empty if every reachable state was expanded; otherwise it says why not. `depth` is the
     number of steps to the farthest state expanded. `violated` and `reached` give the first, and so nearest,
     state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
-    `hits` counts transitions for each action.
+    `hits` counts transitions for each action. `path_to` gives the states of a shortest path to a position,
+    `position_of` the position of a state, None if it was not found.
     """
 
     check: Check
@@ -69,6 +73,7 @@ class Exploration:
     hits: dict[str, int] = field(default_factory=lambda: {})
     deadlock: int | None = None
     path_to: Callable[[int], list[Values]] = lambda position: []
+    position_of: Callable[[Values], int | None] = lambda values: None
 
     @property
     def complete(self) -> bool:
@@ -78,31 +83,34 @@ class Exploration:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A check as machine code, ready to be searched any number of times."""
+    """A check as LLVM IR, ready to be searched any number of times. `predicates` are properties, then probes."""
 
     check: Check
     packing: Packing
-    native: Native
+    text: str
     predicates: tuple[str, ...]
 
+    @cached_property
+    def quick(self) -> Native:
+        """Unoptimised machine code: there at once, and enough for small models."""
+        return compile_native(self.text, 0)
 
-def compile_check(check: Check, level: int = 2) -> Compiled:
-    """Traces and compiles a check. Raises DeclarationError if it has more predicates than a word has bits."""
+    @cached_property
+    def optimised(self) -> Native:
+        """Optimised machine code: takes about a second, and pays from some millions of states on."""
+        return compile_native(self.text, 2)
+
+
+def compile_check(check: Check) -> Compiled:
+    """Traces a check. Raises DeclarationError if it has more predicates than a word has bits."""
     tracer, commands = trace(check.model)
     trees = [tracer.fails(prop) for prop in check.properties] + [tracer.holds(probe) for probe in check.probes]
     if len(trees) > MAX_PREDICATES:
         raise DeclarationError(f"{check.model.name}: at most {MAX_PREDICATES} properties and probes in one check")
-    terminal = tracer.terminal() if check.deadlock else _always(tracer)
+    terminal = tracer.terminal() if check.deadlock else Answer(True)
     packing = packing_of(check.model.layout)
-    native = compile_native(emit(packing, commands, trees, terminal), level)
     names = tuple(each.name for each in (*check.properties, *check.probes))
-    return Compiled(check, packing, native, names)
-
-
-def _always(tracer: Tracer):
-    from .tracer import Answer
-
-    return Answer(True)
+    return Compiled(check, packing, emit(packing, commands, trees, terminal), names)
 
 
 def search(
@@ -137,8 +145,9 @@ class _Search:
         self._until_violation = until_violation
         self._progress = progress
         memory = limits.memory or int(available_memory() * MEMORY_SHARE)
+        self._native = compiled.quick
         self._visited = Partition(compiled.packing.words, len(self._model.instances), memory)
-        self._result = Exploration(compiled.check, path_to=self._path_to)
+        self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)
         self._started = time.perf_counter()
         self._shown = self._started
         names = compiled.predicates
@@ -171,7 +180,9 @@ class _Search:
 
     def _chunk(self, until: int) -> str:
         visited, limits = self._visited, self._limits
-        reason = visited.advance(self._compiled.native, until)
+        if visited.count > OPTIMISE_FROM:
+            self._native = self._compiled.optimised
+        reason = visited.advance(self._native, until)
         if reason == kernel.FAULTED:
             self._raise_fault()
         found = self._observe()
@@ -200,7 +211,7 @@ class _Search:
         result, names = self._result, self._compiled.predicates
         properties = len(self._compiled.check.properties)
         while True:
-            position = self._compiled.native.observe(
+            position = self._native.observe(
                 self._visited.address, self._observed, self._visited.count, self._wanted,
                 ctypes.addressof(self._counts), ctypes.addressof(self._seen),
             )  # fmt: skip
@@ -226,6 +237,9 @@ class _Search:
     def _path_to(self, position: int) -> list[Values]:
         unpack = self._compiled.packing.unpack
         return [unpack(self._visited.state(at)) for at in self._visited.path(position)]
+
+    def _position_of(self, values: Values) -> int | None:
+        return self._visited.find(self._compiled.packing.pack(values))
 
     def _finish(self) -> None:
         result, visited = self._result, self._visited

@@ -39,7 +39,7 @@ class Partition:
         self._bits = FIRST_SLOT_BITS
         self._slots = np.zeros(1 << self._bits, U64)
         self._out = np.empty(BATCH * self._instances * (width + 1), U64)
-        # No state has all bits set in a word: a word is never quite full, or it would hold a value out of domain.
+        # No state has all bits set: see packing_of.
         self._recent = np.full(RECENT_STATES * width, 2**64 - 1, U64)
         self.hits = np.zeros(self._instances, np.int64)
         self.numbers = np.zeros(kernel.NUMBERS, np.int64)
@@ -91,6 +91,12 @@ class Partition:
         """The packed words of a state."""
         at = position * self.width
         return tuple(int(word) for word in self._states[at : at + self.width])
+
+    def find(self, words: Sequence[int]) -> int | None:
+        """The position of a state, or None if it is not in the set."""
+        packed = np.array(words, U64)
+        position = int(kernel.lookup(self._states, self._slots, self._shift, packed, self._shape))
+        return None if position < 0 else position
 
     def path(self, position: int) -> list[int]:
         """Positions from an initial state to the given one, along parent links: a shortest path."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..protocol.language import Action
+from ..protocol.language import NONE, Action
 from ..protocol.roles import (
     bootstrap_thread,
     decode_receiver,
@@ -30,7 +30,7 @@ from ..protocol.roles.state import (
     Slot,
     WorkerStep,
 )
-from .model import Model
+from .model import Model, SlotView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +153,17 @@ def at_rest(s: Drain) -> int:
     return True
 
 
+def slots(s: Drain) -> list[SlotView]:
+    """The memory of decode: each slot with its owner and, for each rank, who wrote it last."""
+    views: list[SlotView] = []
+    for slot in s.all(Slot):
+        owner = "free" if s.owner[slot] == NONE else Request.label(s.owner[slot], s.size(Request))
+        rooms = [s.writer[slot, rank] for rank in s.all(PrefillRank)]
+        writers = ["-" if room == NONE else Room.label(room, s.size(Room)) for room in rooms]
+        views.append(SlotView(f"slot {slot}", owner, ", ".join(dict.fromkeys(writers))))
+    return views
+
+
 def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> Model:
     """The model of a profile's knobs in a scenario. `timer` lets a hold end by its timer, at any moment."""
     sizes: dict[type[Any], int] = {
@@ -170,6 +181,7 @@ def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> 
         sizes=sizes,
         knobs=knobs,
         terminal=at_rest,
+        slots=slots,
         bounds={
             "decode ranks": "1",
             "prefill ranks": str(scenario.ranks),

@@ -11,6 +11,7 @@ from ..protocol.language import (
     Access,
     Action,
     DeclarationError,
+    Event,
     Disabled,
     Faults,
     Index,
@@ -38,7 +39,20 @@ class Step:
     instance: Instance
     chosen: tuple[int, ...]
     values: Values
-    events: tuple[tuple[str, str, tuple[int, ...], Mapping[str, int]], ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class SlotView:
+    """A slot as diagrams show it: its name, who may use it, and who wrote it last."""
+
+    name: str
+    owner: str
+    writer: str
+
+
+def _no_slots(state: Any) -> Sequence[SlotView]:
+    return ()
 
 
 def _nothing(state: Any) -> None:
@@ -55,7 +69,8 @@ class Model:
 
     `start` completes the initial state (and may choose among several). `terminal` says which states may have
     no step; a state without a step that is not terminal is a deadlock. `bounds` is what a verdict is limited
-    to, in words, printed with it. `may_rest` names actions that need not fire in a full search.
+    to, in words, printed with it. `may_rest` names actions that need not fire in a full search. `slots` shows
+    the memory of a state in diagrams.
     """
 
     name: str
@@ -68,6 +83,7 @@ class Model:
     faults: Mapping[str, Faults] = field(default_factory=lambda: {})
     bounds: Mapping[str, str] = field(default_factory=lambda: {})
     may_rest: frozenset[str] = frozenset()
+    slots: Callable[[Any], Sequence[SlotView]] = _no_slots
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.all_actions]
@@ -137,6 +153,10 @@ class Model:
     def is_terminal(self, values: Sequence[int]) -> bool:
         """Whether the state may have no step."""
         return bool(self.terminal(self.state_of(values, access=Access.PROPERTY)))
+
+    def slots_of(self, values: Sequence[int]) -> tuple[SlotView, ...]:
+        """The memory of a state, for diagrams."""
+        return tuple(self.slots(self.state_of(values, access=Access.PROPERTY)))
 
     def describe(self, values: Sequence[int]) -> dict[str, str]:
         """Each cell's name and its value in words."""

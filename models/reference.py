@@ -22,7 +22,7 @@ from ..protocol.language import (
     require,
     upto,
 )
-from .model import Model
+from .model import Model, SlotView
 
 
 class Room(Index):
@@ -242,6 +242,16 @@ def at_rest(s: Reference) -> int:
     return all(any(s.phase[q] == end for end in ended) or (held and s.phase[q] == Phase.WAITING) for q in s.all(Room))
 
 
+def slots(s: Reference) -> list[SlotView]:
+    """Decode's memory: each slot with its owner and, for each rank, who wrote it last."""
+    views: list[SlotView] = []
+    for slot in s.all(Slot):
+        owner = "free" if s.owner[slot] == NONE else f"room {s.owner[slot]}"
+        writers = ["-" if s.data[slot, p] == NONE else f"room {s.data[slot, p]}" for p in s.all(PrefillRank)]
+        views.append(SlotView(f"slot {slot}", owner, ", ".join(dict.fromkeys(writers))))
+    return views
+
+
 UNTIMED = (
     admit, produce, dequeue, land, succeed, finish, abort, recv_abort, send_ack, recv_ack, drop_ack, drained,
 )  # fmt: skip
@@ -259,6 +269,7 @@ def reference(
         actions=UNTIMED if timer is None else (*UNTIMED, tick, timeout),
         sizes=sizes,
         terminal=at_rest,
+        slots=slots,
         bounds={
             "rooms": str(rooms),
             "prefill ranks": str(ranks),

@@ -16,7 +16,7 @@ from .errors import (
     IndexFault,
     ModelFault,
 )
-from .state import Access, Cells, Layout, State, field, ghost, lay_out
+from .state import Access, Cells, Event, Layout, State, field, ghost, lay_out
 
 __all__ = [
     "NONE",
@@ -26,6 +26,7 @@ __all__ = [
     "ChannelFault",
     "DeclarationError",
     "Disabled",
+    "Event",
     "DomainFault",
     "DraincheckError",
     "Faults",

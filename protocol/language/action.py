@@ -173,7 +173,7 @@ def execute(instance: Instance, state: S) -> S | None:
     try:
         instance.action.function(state, *instance.arguments)
         for name, before in lengths.items():
-            if not any(kind == "receive" and of == name for kind, of, _, _ in state.events):
+            if not any(event.kind == "receive" and event.channel == name for event in state.events):
                 for length in before:
                     require(length == 0)
     except Disabled:

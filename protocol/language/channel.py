@@ -16,18 +16,19 @@ nothing else happens in the model until the message has been received.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index as as_index
 from typing import Any, Generic, TypeVar, cast, overload
 
 from .action import Action, action, require
-from .domain import DomainLike, DomainSpec, Index, Sizes, as_domain, upto
+from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, upto
 from .errors import ChannelFault, DeclarationError, ModelFault
-from .state import Cells, Scalar, State, Table
+from .state import Event, Scalar, State, Table
 
 M = TypeVar("M", bound="Message")
 MAX_CAPACITY = 16
+Capacity = int | Callable[[Sizes], int]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class ChannelSpec(Generic[M]):
     """A declared channel before sizes are known. Use `channel`."""
 
     def __init__(
-        self, message: type[M], shape: tuple[type[Index], ...], capacity: int, prompt: bool, means: str
+        self, message: type[M], shape: tuple[type[Index], ...], capacity: Capacity, prompt: bool, means: str
     ) -> None:
         self.message = message
         self.shape = shape
@@ -93,10 +94,8 @@ class ChannelSpec(Generic[M]):
             raise DeclarationError(f"{where}: say in one line what the channel is (means=...)")
         if not self.parts:
             raise DeclarationError(f"{where}: {self.message.__name__} carries nothing; give it a part(...)")
-        if isinstance(self.capacity, bool) or not 1 <= self.capacity <= MAX_CAPACITY:
-            raise DeclarationError(
-                f"{where}: capacity is {self.capacity}; allowed are whole numbers from 1 to {MAX_CAPACITY}"
-            )
+        if not callable(self.capacity):
+            _check_capacity(where, self.capacity)
         self.name = name
 
     def __get__(self, state: State[Any] | None, owner: type) -> Channels[M]:
@@ -107,6 +106,8 @@ class ChannelSpec(Generic[M]):
     def bind(self, sizes: Sizes, faults: Faults | None) -> tuple[list[Table | Scalar], BoundChannel[M]]:
         """The fields that hold the channel, and what is needed to use them."""
         faults = faults or Faults()
+        capacity = self.capacity(sizes) if callable(self.capacity) else self.capacity
+        _check_capacity(self.name, capacity)
         fields: list[Table | Scalar] = []
 
         def add(kind: type[Table] | type[Scalar], suffix: str, domain: DomainLike, shape: tuple[type[Index], ...]) -> None:
@@ -116,23 +117,28 @@ class ChannelSpec(Generic[M]):
             fields.append(spec)
 
         vector = Table if self.shape else Scalar
-        add(vector, "length", upto(self.capacity), self.shape)
-        for place in range(self.capacity):
+        add(vector, "length", upto(capacity), self.shape)
+        for place in range(capacity):
             for each in self.parts:
                 add(vector, f"{place}.{each.name}", each.domain, self.shape)
         for kind in ("loss", "duplication", "reordering"):
             if getattr(faults, kind):
                 add(Scalar, f"{kind}_used", upto(getattr(faults, kind)), ())
-        names = tuple(each.name for each in self.parts)
-        return fields, BoundChannel(self.name, self.message, self.shape, self.capacity, self.prompt, names, faults)
+        parts = {each.name: each.domain.resolve(sizes) for each in self.parts}
+        return fields, BoundChannel(self.name, self.message, self.shape, capacity, self.prompt, parts, faults)
+
+
+def _check_capacity(where: str, capacity: int) -> None:
+    if isinstance(capacity, bool) or not 1 <= capacity <= MAX_CAPACITY:
+        raise DeclarationError(f"{where}: capacity is {capacity}; allowed are whole numbers from 1 to {MAX_CAPACITY}")
 
 
 def channel(
-    message: type[M], /, *shape: type[Index], capacity: int, means: str, prompt: bool = False
+    message: type[M], /, *shape: type[Index], capacity: Capacity, means: str, prompt: bool = False
 ) -> ChannelSpec[M]:
     """Declares a FIFO channel, or one for each index of `shape`, that holds at most `capacity` messages.
 
-    Sending into a full channel is a fault that names the channel, never a silent wait or drop.
+    The capacity may be a function of the model's sizes. Sending into a full channel is a fault that names the channel, never a silent wait or drop.
     """
     return ChannelSpec(message, shape, capacity, prompt, means)
 
@@ -146,7 +152,7 @@ class BoundChannel(Generic[M]):
     shape: tuple[type[Index], ...]
     capacity: int
     prompt: bool
-    parts: tuple[str, ...]
+    parts: Mapping[str, Domain]
     faults: Faults
 
     def lengths(self, state: State[Any]) -> Sequence[int]:
@@ -189,14 +195,14 @@ class Fifo(Generic[M]):
         if set(parts) != set(bound.parts):
             raise ModelFault(f"a message of {bound.name} has {', '.join(bound.parts)}; given: {', '.join(parts)}")
         self._append(parts)
-        self._state.events.append(("send", bound.name, self._key, parts))
+        self._note("send", parts)
 
     def receive(self) -> M:
         """Takes the oldest message. Disabled while there is none."""
         require(self.length > 0)
         message = self._message(0)
-        self.remove(0)
-        self._state.events.append(("receive", self._bound.name, self._key, message.parts))
+        self._take(0)
+        self._note("receive", message.parts)
         return message
 
     def peek(self) -> M:
@@ -219,6 +225,10 @@ class Fifo(Generic[M]):
         """Takes away the message at a place 0 .. length-1; those behind it move up."""
         if not place < self.length:
             raise ChannelFault(f"{self._bound.name}{list(self._key)} has no message at place {place}")
+        self._take(place)
+        self._note("remove", {"place": place})
+
+    def _take(self, place: int) -> None:
         last = self._bound.capacity - 1
         for at in range(place, last):
             for name in self._bound.parts:
@@ -231,6 +241,7 @@ class Fifo(Generic[M]):
     def duplicate(self, place: int) -> None:
         """Appends a copy of the message at a place."""
         self._append(self._message(place).parts)
+        self._note("duplicate", {"place": place})
 
     def swap(self, place: int) -> None:
         """Exchanges the message at a place with the one behind it."""
@@ -238,6 +249,10 @@ class Fifo(Generic[M]):
             here, behind = self._get(f"{place}.{name}"), self._get(f"{place + 1}.{name}")
             self._set(f"{place}.{name}", behind)
             self._set(f"{place + 1}.{name}", here)
+        self._note("swap", {"place": place})
+
+    def _note(self, kind: str, parts: dict[str, int]) -> None:
+        self._state.events.append(Event(kind, self._bound.name, self._key, parts))
 
     def _append(self, parts: dict[str, int]) -> None:
         if self.length == self._bound.capacity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -25,6 +26,12 @@ class Index(int):
 
     Values are 0 .. size-1. The model chooses the size: `Model(sizes={Room: 2})`.
     """
+
+    @classmethod
+    def label(cls, value: int, size: int) -> str:
+        """How a value is shown: `room 0`. A subclass may say it better."""
+        words = re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
+        return f"{words} {value}"
 
 
 Sizes = Mapping[type[Index], int]
@@ -62,11 +69,10 @@ class DomainSpec:
 
     def resolve(self, sizes: Sizes) -> Domain:
         """The concrete domain under a model's sizes. Raises DeclarationError for a missing size."""
-        if self.kind == "index":
-            return Domain(0, size_of(self.bound, sizes) - 1)
-        if self.kind == "maybe":
-            top = size_of(self.bound, sizes)
-            return Domain(NONE, top - 1, ("none", *(str(i) for i in range(top))))
+        if self.kind != "range" and isinstance(self.bound, type):
+            size = size_of(self.bound, sizes)
+            labels = tuple(self.bound.label(value, size) for value in range(size))
+            return Domain(NONE, size - 1, ("none", *labels)) if self.kind == "maybe" else Domain(0, size - 1, labels)
         return Domain(self.low, size_of(self.bound, sizes), self.names)
 
 

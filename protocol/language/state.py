@@ -216,6 +216,19 @@ def no_choice(options: int) -> int:
     raise ModelFault("choose() may be used in actions and initial states only")
 
 
+@dataclass(frozen=True)
+class Event:
+    """What a step did to a channel: `kind` is send, receive, remove, duplicate or swap.
+
+    `parts` are those of the message, or its place in the channel for the last three.
+    """
+
+    kind: str
+    channel: str
+    key: tuple[int, ...]
+    parts: Mapping[str, int]
+
+
 class State(Generic[K]):
     """Base of state classes. An instance is one state that an action or property looks at and changes."""
 
@@ -234,7 +247,7 @@ class State(Generic[K]):
         self.knobs = knobs
         self.values = list(values)
         self.access = access
-        self.events: list[tuple[str, str, tuple[int, ...], Mapping[str, int]]] = []
+        self.events: list[Event] = []
         self.chosen: list[int] = []
         self._chooser = chooser
 

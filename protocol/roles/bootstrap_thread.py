@@ -86,7 +86,7 @@ def check_drained(s: Drain, rank: PrefillRank) -> None:
         s.bootstrap_step[rank] = BootstrapStep.SEND_ACK
 
 
-@action(LANE, toward="decode receiver")
+@action(LANE)
 def ack_at_once(s: Drain, rank: PrefillRank) -> None:
     """Nothing of the room was counted: the ack is sent by this thread."""
     require(s.bootstrap_step[rank] == BootstrapStep.SEND_ACK)

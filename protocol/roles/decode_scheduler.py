@@ -30,7 +30,7 @@ def preallocate(s: Drain, room: Room) -> None:
     s.poll[room] = Poll.WAITING
 
 
-@action(LANE, toward="prefill 0 bootstrap")
+@action(LANE)
 def publish(s: Drain, room: Room) -> None:
     """Decode sends every prefill rank the metadata: from here on the slots can be written.
 
@@ -80,7 +80,7 @@ def arm_tracker(s: Drain) -> None:
         end_notification(s)
 
 
-@action(LANE, toward="prefill 0 bootstrap")
+@action(LANE)
 def send_abort(s: Drain) -> None:
     """Decode sends ABORT to every prefill rank, with the generation if the release has tags.
 

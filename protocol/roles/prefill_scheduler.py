@@ -52,7 +52,7 @@ def produce(s: Drain, rank: PrefillRank, room: Room) -> None:
         after_chunk(s, rank, room)
 
 
-@action(LANE, toward="prefill {rank} worker")
+@action(LANE)
 def put_chunk(s: Drain, rank: PrefillRank) -> None:
     """The chunk goes into the transfer queue; an ABORT may have come since the scheduler looked."""
     require(s.scheduler_step[rank] == SchedulerStep.PUT)
@@ -144,7 +144,7 @@ def clear_target(s: Drain, rank: PrefillRank) -> None:
         s.scheduler_step[rank] = SchedulerStep.SEND_ACK
 
 
-@action(LANE, toward="decode receiver")
+@action(LANE)
 def clear_ack(s: Drain, rank: PrefillRank) -> None:
     """Clearing, last step: nothing was outstanding, so the owed ack is sent."""
     require(s.scheduler_step[rank] == SchedulerStep.SEND_ACK)

@@ -20,6 +20,10 @@ class Room(Index):
 class Request(Index):
     """Whoever can own slots: one request for each room, and last the victim, which only wants memory."""
 
+    @classmethod
+    def label(cls, value: int, size: int) -> str:
+        return "victim" if value == size - 1 else f"room {value}"
+
 
 class PrefillRank(Index):
     """A prefill rank: a process with a scheduler, a bootstrap thread, a transfer worker and a NIC."""
@@ -226,10 +230,20 @@ class Drain(State[Knobs]):
     # environment
     send_faults = field(upto(SendFault), means="sends that have failed so far")
     # wires
-    control = channel(Control, PrefillRank, capacity=4, means="decode to a prefill rank, one socket")
-    report = channel(Report, PrefillRank, capacity=4, means="a prefill rank to decode, one socket")
-    queue = channel(QueuedChunk, PrefillRank, capacity=4, means="transfer queue, scheduler to worker")
-    nic = channel(Write, PrefillRank, capacity=4, means="writes launched and not landed: nobody can recall them")
+    control = channel(Control, PrefillRank, capacity=lambda sizes: 2 * sizes[Room], means="decode to a prefill rank, one socket")
+    report = channel(Report, PrefillRank, capacity=lambda sizes: 2 * sizes[Room], means="a prefill rank to decode, one socket")
+    queue = channel(
+        QueuedChunk,
+        PrefillRank,
+        capacity=lambda sizes: sizes[Room] * sizes[Chunk],
+        means="transfer queue, scheduler to worker",
+    )
+    nic = channel(
+        Write,
+        PrefillRank,
+        capacity=lambda sizes: 1 + sizes[SendFault],
+        means="writes launched and not landed, in the order of their queue pair: nobody can recall them",
+    )
     # ghosts: what really happened
     writer = ghost(maybe(Room), Slot, PrefillRank, means="the room that wrote the rank's part of the slot last")
     struck = ghost(maybe(Room), Slot, means="the room whose write landed while another request owned the slot")

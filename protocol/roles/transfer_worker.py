@@ -98,7 +98,7 @@ def poison(s: Drain, rank: PrefillRank) -> None:
     s.worker_step[rank] = WorkerStep.REPORT
 
 
-@action(LANE, toward="decode receiver")
+@action(LANE)
 def report_failure(s: Drain, rank: PrefillRank) -> None:
     """The room fails, and decode is told; since 0.5.20 nobody is told about a room that was cleared.
 
@@ -125,7 +125,7 @@ def decide_outcome(s: Drain, rank: PrefillRank) -> None:
     s.worker_step[rank] = WorkerStep.CONCLUDE
 
 
-@action(LANE, toward="decode receiver")
+@action(LANE)
 def report_outcome(s: Drain, rank: PrefillRank) -> None:
     """The decided outcome becomes the room's status and is sent; an ABORT in between changes only the status.
 
@@ -169,7 +169,7 @@ def look_at_count(s: Drain, rank: PrefillRank) -> None:
         s.worker_step[rank] = WorkerStep.SEND_ACK
 
 
-@action(LANE, toward="decode receiver")
+@action(LANE)
 def ack_drained(s: Drain, rank: PrefillRank) -> None:
     """Nothing of the room is counted: an ack that is owed is sent by the worker."""
     room = at(s, rank, WorkerStep.SEND_ACK)

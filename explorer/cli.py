@@ -1,0 +1,280 @@
+"""The command line: `draincheck verify`, `draincheck show`, `draincheck profile`.
+
+Heavy modules are imported inside the commands, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..protocol.language.errors import DraincheckError
+
+if TYPE_CHECKING:
+    from ..properties.cases import Case
+    from .search import Limits
+    from .trace import Trace
+    from .verify import Row, Watch
+
+FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf")
+
+
+class _Group(click.Group):
+    """Turns our errors into one line and their exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DraincheckError as error:
+            click.echo(f"draincheck: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="draincheck")
+def main() -> None:
+    """Checks the abort/drain protocol that decides when a KV-cache slot is free.
+
+    Exit codes: 0 all as required, 1 a property fails, 2 the input is wrong, 3 undetermined.
+    """
+
+
+@main.command()
+@click.argument("profiles", nargs=-1)
+@click.option("--scenario", "scenarios", multiple=True, help="Only this scenario (may be repeated).")
+@click.option("--prefill-ranks", type=int, help="Prefill ranks that write to the decode rank.")
+@click.option("--rooms", type=int, help="Requests with a transfer.")
+@click.option("--chunks", type=int, help="Chunks, and slots, of a request.")
+@click.option("--slots", type=int, help="Slots of decode's pool.")
+@click.option("--no-timer", is_flag=True, help="Switch the release timer off: a hold ends by acks only.")
+@click.option("--timer", type=int, help="For the reference model: the hold, in ticks.")
+@click.option("--max-states", type=int, help="Give up after so many states.")
+@click.option("--max-seconds", type=float, help="Give up after so much time, for each search.")
+@click.option("--max-memory", type=float, metavar="GIB", help="Give up at so much memory (default: 70 % of what is free).")
+@click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
+@click.option("--witness", is_flag=True, help="Where nothing fails, show a run that exercises the property.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def verify(
+    profiles: tuple[str, ...],
+    scenarios: tuple[str, ...],
+    prefill_ranks: int | None,
+    rooms: int | None,
+    chunks: int | None,
+    slots: int | None,
+    no_timer: bool,
+    timer: int | None,
+    max_states: int | None,
+    max_seconds: float | None,
+    max_memory: float | None,
+    save: Path | None,
+    witness: bool,
+    as_json: bool,
+) -> None:
+    """Gives a verdict for each profile in each scenario, and the shortest trace of each failure.
+
+    PROFILES are names of the catalogue, paths of TOML files, or "reference" for the reference model. Without
+    any, all of the catalogue is verified.
+    """
+    from .search import Limits
+    from .verify import exit_code
+
+    sizes = {"ranks": prefill_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
+    chosen = {name: size for name, size in sizes.items() if size is not None}
+    memory = None if max_memory is None else int(max_memory * 2**30)
+    cases = _cases(profiles, scenarios, chosen, timer, no_timer)
+    rows = _run_cases(cases, Limits(max_states, max_seconds, memory))
+    if save:
+        _save(rows, save)
+    if as_json:
+        from .report import document
+
+        click.echo(json.dumps(document(rows), indent=1))
+    else:
+        _print(rows, witness)
+    if len(rows) < len(cases):
+        click.echo(f"draincheck: interrupted; {len(cases) - len(rows)} rows are not known", err=True)
+        sys.exit(exit_code(rows) or 3)
+    sys.exit(exit_code(rows))
+
+
+def _cases(
+    profiles: Sequence[str], scenarios: Sequence[str], sizes: dict[str, int], timer: int | None, no_timer: bool
+) -> list[Case]:
+    from ..models.drain import SCENARIOS
+    from ..models.profile import catalogue, load_profile
+    from ..properties.cases import drain_case, reference_case, scenario_with
+
+    if timer is not None and set(profiles) != {"reference"}:
+        raise click.UsageError("--timer belongs to the reference model; profiles take --no-timer")
+    if "reference" in profiles and (sizes or scenarios):
+        raise click.UsageError("the reference model has fixed sizes and no scenarios")
+    cases: list[Case] = []
+    for name in profiles or list(catalogue()):
+        if name == "reference":
+            cases.append(reference_case(timer))
+            continue
+        profile = load_profile(name)
+        for scenario in scenarios or list(SCENARIOS):
+            cases.append(drain_case(profile, scenario_with(scenario, sizes), timer=not no_timer))
+    return cases
+
+
+def _run_cases(cases: Sequence[Case], limits: Limits) -> list[Row]:
+    """The rows of the cases; fewer if the user interrupts."""
+    from .verify import verify
+
+    rows: list[Row] = []
+    with _progress() as watch:
+        try:
+            for case in cases:
+                rows.append(verify(case, limits, watch))
+                if "interrupted" in rows[-1].reasons:
+                    break
+        except KeyboardInterrupt:
+            pass
+    return rows
+
+
+@contextmanager
+def _progress() -> Iterator[Watch | None]:
+    """A line on the terminal that says how far the search is; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    from .search import Progress
+
+    note = "loading the search loops (the first run after an installation compiles them, a few seconds)"
+    with Console(stderr=True).status(note) as status:
+
+        def watch(title: str, at: Progress) -> None:
+            rate = at.states / max(at.seconds, 1e-6)
+            status.update(
+                f"{title}: {at.states:,} states, {rate:,.0f} states/s, depth {at.depth}, frontier {at.frontier:,}"
+            )
+
+        yield watch
+
+
+def _save(rows: Sequence[Row], folder: Path) -> None:
+    from .storage import save
+
+    for row in rows:
+        for trace in (row.trace, row.witness):
+            if trace:
+                click.echo(f"saved {save(trace, folder)}", err=True)
+
+
+def _print(rows: Sequence[Row], witness: bool) -> None:
+    from rich.console import Console
+
+    from .render_terminal import terminal
+    from .report import legend, table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    shown: dict[tuple[str, ...], str] = {}
+    for row in rows:
+        for trace in (row.trace, row.witness if witness else None):
+            if trace is None:
+                continue
+            steps = (trace.subject, *(step.label for step in trace.steps))
+            if steps in shown:
+                console.print(f"{trace.model}: {trace.kind} of {trace.subject}, the same steps as {shown[steps]}\n")
+                continue
+            shown[steps] = trace.model
+            console.print(terminal(trace, console.width))
+            console.print()
+    console.print(table(rows))
+    console.print()
+    for line in legend(rows):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+@main.command()
+@click.argument("trace_file", type=click.Path(path_type=Path), metavar="TRACE")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def show(trace_file: Path, form: str, output: Path | None) -> None:
+    """Executes a saved trace again and draws it as a sequence diagram.
+
+    svg, png and pdf are drawn by Graphviz, and need --output.
+    """
+    from .storage import load
+
+    trace = load(trace_file)
+    if form in ("svg", "png", "pdf"):
+        _draw(trace, form, output)
+        return
+    text = _text_renderer(form)(trace)
+    if output:
+        _write(output, text)
+    else:
+        click.echo(text)
+
+
+def _draw(trace: Trace, form: str, output: Path | None) -> None:
+    from .render_graphviz import render
+
+    if output is None:
+        raise click.UsageError(f"--format {form} makes a file; add --output FILE.{form}")
+    if output.suffix != f".{form}":
+        raise click.UsageError(f"--output {output} does not end in .{form}")
+    click.echo(f"wrote {render(trace, output)}", err=True)
+
+
+def _text_renderer(form: str) -> Callable[[Trace], str]:
+    from .render_graphviz import dot_source
+    from .render_itf import itf
+    from .render_mermaid import mermaid
+
+    if form == "terminal":
+        return _terminal_text
+    return {"mermaid": mermaid, "dot": dot_source, "itf": itf}[form]
+
+
+def _terminal_text(trace: Trace) -> str:
+    from rich.console import Console
+
+    from .render_terminal import terminal
+
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    with console.capture() as captured:
+        console.print(terminal(trace, console.width))
+    return captured.get().rstrip("\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text + "\n", "utf-8")
+    except OSError as error:
+        raise DraincheckError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@main.command()
+@click.argument("name", required=False)
+def profile(name: str | None) -> None:
+    """Prints a profile of the catalogue, to start one of your own from; without NAME, lists what there is."""
+    from importlib.resources import files
+
+    from ..models.drain import SCENARIOS
+    from ..models.profile import catalogue, load_profile
+
+    if name is None:
+        for each in catalogue():
+            click.echo(f"{each}: {load_profile(each).title}")
+        for scenario in SCENARIOS.values():
+            click.echo(f"scenario {scenario.name}: {scenario.sentence}")
+        return
+    load_profile(name)
+    if name not in catalogue():
+        raise click.UsageError(f"{name} is a file of yours; name a profile of the catalogue")
+    click.echo(files("draincheck.models").joinpath(f"{name}.toml").read_text("utf-8"), nl=False)

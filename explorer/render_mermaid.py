@@ -1,0 +1,167 @@
+"""A trace as a Mermaid sequence diagram, which GitHub draws in Markdown, in issues and in pull requests."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..models.model import SlotView
+from ..protocol.language import DraincheckError
+from .render_terminal import (
+    LEGEND,
+    arrow_of,
+    bounds_words,
+    change_words,
+    has_ghosts,
+    headline,
+    messages,
+    one_line,
+    slot_pairs,
+    slot_words,
+    with_slots,
+)
+from .trace import Trace, TraceStep
+
+LIMIT = 50_000
+"""GitHub draws no diagram of this many characters or more (Mermaid's `maxTextSize`)."""
+LINE = 36
+"""Characters in a line of a note; wider notes push the lifelines apart."""
+BAND = 90
+"""Characters in a line of a note over all lanes."""
+MOST_LINES = 24
+"""Lines of a text; what is longer is cut, with a line that says so."""
+
+_SPECIAL = re.compile(r"[^\w\s.,:()\[\]=/~-]", re.ASCII)
+
+
+class MermaidLimitError(DraincheckError):
+    """The lanes alone exceed what Mermaid accepts."""
+
+
+def mermaid(trace: Trace) -> str:
+    """The source of a `sequenceDiagram`, below 50,000 characters.
+
+    If the trace is too long for that, the diagram leaves out first what the steps change, then steps in the
+    middle, and says so in a note. Raises MermaidLimitError if there is no room for a single step.
+    """
+    lanes = _Lanes(trace.lanes)
+    for changes in (True, False):
+        notes = (
+            [] if changes else [f"What each step changes is left out: it would exceed {LIMIT:,} characters."]
+        )
+        blocks = [_block(trace, lanes, step, before, changes) for step, before in with_slots(trace)]
+        source = _assemble(trace, lanes, notes, blocks)
+        if len(source) < LIMIT:
+            return source
+    return _elided(trace, lanes, notes, blocks)
+
+
+def escape(text: str) -> str:
+    """The text in one line, with everything that Mermaid or HTML could take as syntax written as a character code.
+
+    That includes `#` (`#35;`) and `;` (`#59;`), which begin a code and end a statement.
+    """
+    return _SPECIAL.sub(lambda match: _code(match[0]), one_line(text))
+
+
+def _code(char: str) -> str:
+    return f"#{ord(char)};" if char.isascii() else char
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """The participants: their identifiers are opaque, since Mermaid takes words such as `end` for its own."""
+
+    names: tuple[str, ...]
+
+    def id(self, lane: str) -> str:
+        return f"L{self.names.index(lane)}"
+
+    @property
+    def all(self) -> str:
+        return "L0" if len(self.names) < 2 else f"L0,L{len(self.names) - 1}"
+
+    def declared(self) -> list[str]:
+        names = self.names or ("the initial state",)
+        return [f"participant L{number} as {_text([name], 14)}" for number, name in enumerate(names)]
+
+
+def _text(lines: Iterable[str], width: int) -> str:
+    """The lines, wrapped and escaped, as one statement's text."""
+    wrapped = [
+        part for line in lines for part in textwrap.wrap(one_line(line), width, break_on_hyphens=False)
+    ]
+    if len(wrapped) > MOST_LINES:
+        left_out = len(wrapped) - MOST_LINES + 1
+        wrapped[MOST_LINES - 1 :] = [f"({left_out} more lines are left out)"]
+    return "<br/>".join(map(escape, wrapped)) or "-"
+
+
+def _note(over: str, lines: Iterable[str], width: int) -> str:
+    return f"Note over {over}: {_text(lines, width)}"
+
+
+def _block(
+    trace: Trace, lanes: _Lanes, step: TraceStep, before: Sequence[SlotView], changes: bool
+) -> list[str]:
+    """The statements of one step."""
+    title = f"{step.number}. {step.label}"
+    said = [*messages(step), *([step.choice] if step.choice else [])]
+    details = [change_words(each) for each in step.changes] if changes else []
+    arrow = arrow_of(step)
+    lines: list[str] = []
+    if arrow:
+        lines.append(f"{lanes.id(arrow.source)}-){lanes.id(arrow.target)}: {_text([title, *said], LINE)}")
+        if details:
+            lines.append(_note(lanes.id(step.lane), details, LINE))
+    else:
+        lines.append(_note(lanes.id(step.lane), [title, *said, *details], LINE))
+    slots = [slot_words(was, slot) for was, slot in slot_pairs(step, before)]
+    if slots:
+        lines.append(_note(lanes.all, slots, BAND))
+    if trace.violation and step is trace.steps[-1]:
+        lines.append(_conclusion(trace, lanes))
+        # Translucent: GitHub draws the same diagram on white and on black.
+        return ["rect rgba(255, 0, 0, 0.15)", *(f"    {line}" for line in lines), "end"]
+    return lines
+
+
+def _conclusion(trace: Trace, lanes: _Lanes) -> str:
+    return _note(lanes.all, [f"✗ {trace.violation}"], BAND)
+
+
+def _assemble(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequence[Sequence[str]]) -> str:
+    head = [headline(trace), trace.sentence, *([LEGEND] if has_ghosts(trace) else []), *notes]
+    foot = [f"still on its way: {each}" for each in trace.pending]
+    if trace.bounds:
+        foot.append(f"bounds: {bounds_words(trace)}")
+    statements = [
+        *lanes.declared(),
+        _note(lanes.all, head, BAND),
+        *(line for block in blocks for line in block),
+    ]
+    if trace.violation and not blocks:
+        statements.append(_conclusion(trace, lanes))
+    if foot:
+        statements.append(_note(lanes.all, foot, BAND))
+    return "\n".join(["sequenceDiagram", *(f"    {statement}" for statement in statements), ""])
+
+
+def _elided(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequence[list[str]]) -> str:
+    """As many of the first and last steps as fit, the last ones first: the failure is there."""
+
+    def source(kept: int) -> str:
+        first, last = kept // 2, kept - kept // 2
+        gap = _note(lanes.all, [f"... {len(blocks) - kept:,} steps are left out here ..."], BAND)
+        return _assemble(trace, lanes, notes, [*blocks[:first], [gap], *blocks[len(blocks) - last :]])
+
+    kept = bisect_right(range(1, len(blocks)), LIMIT - 1, key=lambda kept: len(source(kept)))
+    if not kept:
+        raise MermaidLimitError(
+            f"{trace.model}: the diagram exceeds Mermaid's {LIMIT:,} characters with its lanes and a single step; "
+            "use the terminal, Graphviz or HTML rendering"
+        )
+    return source(kept)

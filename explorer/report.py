@@ -1,0 +1,107 @@
+"""Results for people and for programs: the verdict table, and one JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from .verify import EXPLANATION, Row, Run, Verdict
+
+FORMAT = "draincheck-verify"
+VERSION = 1
+
+_STYLE: Mapping[Verdict, str] = {
+    Verdict.CORRUPTS: "bold red",
+    Verdict.CONDITIONAL: "yellow",
+    Verdict.UNDETERMINED: "magenta",
+    Verdict.SAFE: "green",
+}
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """Profile x scenario x verdict x states x length of the shortest trace, and the run without timer."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("profile", "scenario", "verdict", "property", "states", "trace", "release timer off"):
+        result.add_column(heading, justify="right" if heading in ("states", "trace") else "left", no_wrap=True)
+    for row in rows:
+        result.add_row(
+            row.profile,
+            row.scenario,
+            Text(row.verdict, style=_STYLE[row.verdict]),
+            row.property or "-",
+            f"{row.run.states:,}",
+            str(len(row.trace)) if row.trace else "-",
+            _without_timer(row),
+        )
+    return result
+
+
+def _without_timer(row: Row) -> str:
+    if row.without_timer:
+        return f"SAFE, {row.without_timer.states:,} states"
+    return "this is it" if row.run.bounds.get("release timer") == "off" else "-"
+
+
+def legend(rows: Sequence[Row]) -> list[str]:
+    """What the verdicts in the table mean, within which bounds, and what is doubtful about them."""
+    lines = [
+        f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(row.verdict is verdict for row in rows)
+    ]
+    for bounds in dict.fromkeys(_bounds_text(row) for row in rows):
+        lines.append(f"Bounds: {bounds}")
+    for row in rows:
+        for reason in row.reasons:
+            lines.append(f"{row.profile} / {row.scenario}: {reason}")
+    assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
+    for (profile, name), value in assumed.items():
+        lines.append(f"{profile}: {name} is unknown and taken as {value}")
+    return lines
+
+
+def _bounds_text(row: Row) -> str:
+    timer = row.run.bounds.get("release timer")
+    parts = [f"{value} {name}" for name, value in row.run.bounds.items() if name != "release timer"]
+    return f"{row.scenario}: {', '.join(parts)}; release timer {timer}"
+
+
+def document(rows: Sequence[Row]) -> dict[str, Any]:
+    """The rows as one JSON document; docs/json.md describes it."""
+    return {"format": FORMAT, "version": VERSION, "rows": [_row(row) for row in rows]}
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "profile": row.profile,
+        "scenario": row.scenario,
+        "verdict": str(row.verdict),
+        "property": row.property or None,
+        "states": row.run.states,
+        "transitions": row.run.transitions,
+        "depth": row.run.depth,
+        "trace_length": len(row.trace) if row.trace else None,
+        "seconds": round(row.seconds, 6),
+        "bounds": dict(row.run.bounds),
+        "complete": row.run.complete,
+        "reasons": list(row.reasons),
+        "assumed": dict(row.assumed),
+        "counts": dict(row.run.counts),
+        "without_timer": _run(row.without_timer),
+        "trace": [step.label for step in row.trace.steps] if row.trace else None,
+    }
+
+
+def _run(run: Run | None) -> dict[str, Any] | None:
+    if run is None:
+        return None
+    return {
+        "verdict": str(Verdict.SAFE),
+        "states": run.states,
+        "transitions": run.transitions,
+        "depth": run.depth,
+        "seconds": round(run.seconds, 6),
+        "bounds": dict(run.bounds),
+        "counts": dict(run.counts),
+    }

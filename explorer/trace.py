@@ -1,0 +1,251 @@
+"""A trace: a run of a model, executed directly, with everything that a diagram of it shows.
+
+A trace cannot be built without executing it: whatever an engine claims, `follow` finds for each pair of states
+the step that leads from one to the other, by running the model's own functions on integers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..models.model import Model, SlotView, Step, Values
+from ..properties.property import Probe, Property, Violation
+from ..protocol.language import DraincheckError, Event
+
+
+class ReplayError(DraincheckError):
+    """A claimed run is none: the model, executed directly, does not take it."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A cell that a step changes, with its values in words."""
+
+    cell: str
+    before: str
+    after: str
+    ghost: bool
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Something that goes from one lane to another in a step."""
+
+    source: str
+    target: str
+    text: str
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One step: who does what (`sentence` is the first of the action's docstring), and what it changes."""
+
+    number: int
+    label: str
+    lane: str
+    sentence: str
+    choice: str
+    arrow: Arrow | None
+    sends: tuple[str, ...]
+    changes: tuple[Change, ...]
+    slots: tuple[SlotView, ...]
+    values: Values
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A run from an initial state, why it is shown, and how to make it again.
+
+    `kind` is "violation", "witness" or "deadlock"; `subject` names the property or probe and `sentence` says
+    it. `source` describes the check so that a saved trace can be executed again (see storage.py). `pending`
+    lists messages that are still on their way at the end.
+    """
+
+    model: str
+    kind: str
+    subject: str
+    sentence: str
+    violation: Violation | None
+    initial: Values
+    initial_slots: tuple[SlotView, ...]
+    steps: tuple[TraceStep, ...]
+    lanes: tuple[str, ...]
+    pending: tuple[str, ...]
+    bounds: Mapping[str, str]
+    taken: tuple[Step, ...]
+    cells: tuple[str, ...]
+    source: Mapping[str, object] = field(default_factory=lambda: {})
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+def follow(model: Model, states: Sequence[Values]) -> list[Step]:
+    """The steps along a sequence of states. Raises ReplayError if it is no run of the model."""
+    if not states or states[0] not in model.initial_states():
+        raise ReplayError(f"{model.name}: the run does not begin in an initial state")
+    return [_step_between(model, number, here, there) for number, (here, there) in enumerate(_pairs(states), 1)]
+
+
+def _pairs(states: Sequence[Values]) -> list[tuple[Values, Values]]:
+    return list(zip(states, states[1:], strict=False))
+
+
+def _step_between(model: Model, number: int, here: Values, there: Values) -> Step:
+    for step in model.steps(here):
+        if step.values == there:
+            return step
+    raise ReplayError(f"{model.name}: no action leads to the state after step {number}; the run is none")
+
+
+def rerun(model: Model, initial: Values, taken: Sequence[tuple[str, Sequence[int]]]) -> list[Step]:
+    """Executes labelled steps with their choices from an initial state. Raises ReplayError where one is disabled."""
+    if initial not in model.initial_states():
+        raise ReplayError(f"{model.name}: the run does not begin in an initial state")
+    instances = {instance.label: instance for instance in model.instances}
+    values, steps = initial, list[Step]()
+    for number, (label, chosen) in enumerate(taken, 1):
+        if label not in instances:
+            raise ReplayError(f"{model.name}: step {number} is {label}, which the model does not have")
+        for step in model.steps_of(instances[label], values):
+            if step.chosen == tuple(chosen):
+                steps.append(step)
+                values = step.values
+                break
+        else:
+            raise ReplayError(f"{model.name}: step {number}, {label}, cannot happen there")
+    return steps
+
+
+def violation_trace(
+    model: Model, prop: Property, initial: Values, taken: Sequence[Step], source: Mapping[str, object]
+) -> Trace:
+    """The trace of a violation. Raises ReplayError if the property holds in its last state."""
+    last = taken[-1].values if taken else initial
+    violation = prop.violation(model, last)
+    if violation is None:
+        raise ReplayError(f"{model.name}: {prop.name} holds at the end of the run that is said to violate it")
+    return _trace(model, "violation", prop.name, prop.sentence, violation, initial, taken, source)
+
+
+def witness_trace(
+    model: Model, probe: Probe, initial: Values, taken: Sequence[Step], source: Mapping[str, object]
+) -> Trace:
+    """The trace of a run that reaches what a probe looks for. Raises ReplayError if it does not."""
+    if not probe.holds(model, taken[-1].values if taken else initial):
+        raise ReplayError(f"{model.name}: the run does not reach {probe.name}")
+    return _trace(model, "witness", probe.name, probe.sentence, None, initial, taken, source)
+
+
+def deadlock_trace(model: Model, initial: Values, taken: Sequence[Step], source: Mapping[str, object]) -> Trace:
+    """The trace to a state without a step that is not terminal. Raises ReplayError if it is neither."""
+    last = taken[-1].values if taken else initial
+    if model.is_terminal(last) or next(model.steps(last), None) is not None:
+        raise ReplayError(f"{model.name}: the run does not end in a deadlock")
+    sentence = "Some step is possible in every state that is not terminal."
+    return _trace(model, "deadlock", "no_deadlock", sentence, None, initial, taken, source)
+
+
+def _trace(
+    model: Model,
+    kind: str,
+    subject: str,
+    sentence: str,
+    violation: Violation | None,
+    initial: Values,
+    taken: Sequence[Step],
+    source: Mapping[str, object],
+) -> Trace:
+    wires = _Wires(model)
+    steps: list[TraceStep] = []
+    before = initial
+    for number, step in enumerate(taken, 1):
+        steps.append(_trace_step(model, wires, number, before, step))
+        before = step.values
+    lanes: dict[str, None] = {}
+    for step in steps:
+        for lane in (step.lane, *((step.arrow.source, step.arrow.target) if step.arrow else ())):
+            lanes.setdefault(lane)
+    return Trace(
+        model.name, kind, subject, sentence, violation, initial, model.slots_of(initial), tuple(steps),
+        tuple(sorted(lanes, key=_lane_order)), wires.pending(), model.bounds, tuple(taken),
+        tuple(cell.name for cell in model.layout.cells), source,
+    )  # fmt: skip
+
+
+_PROCESS_ORDER = ("victim", "allocator", "decode memory", "decode", "network", "NIC", "prefill")
+
+
+def _lane_order(lane: str) -> tuple[int, str]:
+    """Decode on the left, prefill on the right, and what lies between them between."""
+    for place, prefix in enumerate(_PROCESS_ORDER):
+        if lane == prefix or (lane.startswith(prefix) and lane not in _PROCESS_ORDER):
+            return place, lane
+    return len(_PROCESS_ORDER), lane
+
+
+def _trace_step(model: Model, wires: _Wires, number: int, before: Values, step: Step) -> TraceStep:
+    instance = step.instance
+    received, sends = wires.apply(step.events, instance.lane, number)
+    arrow = received
+    if instance.toward:
+        arrow = Arrow(instance.lane, instance.toward, received.text if received else (sends[0] if sends else ""))
+    changes = tuple(
+        Change(cell.name, cell.domain.show(old), cell.domain.show(new), cell.ghost)
+        for cell, old, new in zip(model.layout.cells, before, step.values, strict=True)
+        if old != new and "." not in cell.field  # what a channel holds is shown as messages
+    )
+    sentence = instance.action.doc.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
+    choice = f"chooses {', '.join(map(str, step.chosen))}" if step.chosen else ""
+    return TraceStep(
+        number, instance.label, instance.lane, sentence, choice, arrow, sends, changes,
+        model.slots_of(step.values), step.values,
+    )  # fmt: skip
+
+
+class _Wires:
+    """Which message was sent by whom, while a run is followed."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._queues: dict[tuple[str, tuple[int, ...]], deque[tuple[str, int, str]]] = {}
+
+    def apply(self, events: Sequence[Event], lane: str, number: int) -> tuple[Arrow | None, tuple[str, ...]]:
+        """Follows a step's events; the message it received as an arrow, and the texts of those it sent."""
+        arrow, sends = None, list[str]()
+        for event in events:
+            queue = self._queues.setdefault((event.channel, event.key), deque())
+            match event.kind:
+                case "send":
+                    text = self._text(event)
+                    queue.append((lane, number, text))
+                    sends.append(text)
+                case "receive":
+                    source, sent_in, text = queue.popleft()
+                    arrow = Arrow(source, lane, f"{text} (sent in step {sent_in})")
+                case "remove":
+                    del queue[event.parts["place"]]
+                case "duplicate":
+                    queue.append(queue[event.parts["place"]])
+                case _:
+                    at = event.parts["place"]
+                    queue[at], queue[at + 1] = queue[at + 1], queue[at]
+        return arrow, tuple(dict.fromkeys(sends))
+
+    def _text(self, event: Event) -> str:
+        channel = self._model.layout.channels[event.channel]
+        parts = [channel.parts[name].show(value) for name, value in event.parts.items()]
+        numbered = [
+            f"{name} {shown}" if shown.isdigit() else shown for name, shown in zip(event.parts, parts, strict=True)
+        ]
+        return f"{event.channel}: {', '.join(numbered)}"
+
+    def pending(self) -> tuple[str, ...]:
+        """Messages that nobody has received."""
+        return tuple(
+            f"{text} (sent in step {number} by {lane})"
+            for queue in self._queues.values()
+            for lane, number, text in queue
+        )

@@ -1,0 +1,229 @@
+"""Profiles: what a release with a backend does at each point where releases differ, as data with evidence.
+
+A profile is a TOML file. Each knob is a table of its own:
+
+    name = "sglang-0.5.21-mooncake"
+    title = "SGLang 0.5.21 with Mooncake, default flags"
+
+    [hold_enabled]
+    value = true
+    evidence = "common/conn.py: CommonKVManager.__init__ (#41023)"
+
+A value nobody has established is "unknown": it is treated as the knob's worse value, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+from ..protocol.language import DraincheckError
+from ..protocol.roles.knobs import Knobs
+
+UNKNOWN = "unknown"
+Setting = bool | int | str
+
+
+class ProfileError(DraincheckError):
+    """A profile that cannot be used; the message names the file, the key and what is allowed."""
+
+
+@dataclass(frozen=True)
+class KnobSpec:
+    """A knob: what it means, the values it may have, and the worse of them, taken for "unknown".
+
+    `modelled` knobs change the model; the others are recorded for the parts of the protocol still to come.
+    """
+
+    meaning: str
+    allowed: tuple[Setting, ...]
+    worse: Setting
+
+    def describe(self) -> str:
+        """The allowed values, as they are written in TOML."""
+        return ", ".join(_toml(value) for value in (*self.allowed, UNKNOWN))
+
+
+def _toml(value: Setting) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _yes_no(meaning: str, worse: bool) -> KnobSpec:
+    return KnobSpec(meaning, (True, False), worse)
+
+
+KNOBS: Mapping[str, KnobSpec] = {
+    "hold_enabled": _yes_no("decode holds slots after a failed transfer, with default flags", False),
+    "hold_causes": KnobSpec(
+        "which failures are held", ("none", "decode_initiated", "all"), "none"
+    ),
+    "arm_order": KnobSpec(
+        "when acks begin to be counted, seen from the sending of ABORT", ("never", "after", "before"), "after"
+    ),
+    "gen_tags": _yes_no("ABORT and ack carry a generation, and decode compares it", False),
+    "drain_ack": _yes_no("prefill can acknowledge that a room has drained", False),
+    "ack_target": KnobSpec(
+        "whom prefill owes an ack", ("none", "single", "broadcast", "per_endpoint"), "single"
+    ),
+    "ack_target_survives_clear": _yes_no("clearing a room keeps the ack that is owed", False),
+    "inactive_register": KnobSpec(
+        "whether an ABORT for a room that is not active is owed an ack", ("never", "if_counted", "always"), "never"
+    ),
+    "failed_terminal": _yes_no("a failed room stays failed", False),
+    "reopen_resets": _yes_no("a room that is opened anew loses what an earlier life left", False),
+    "poison_on_fail": _yes_no("a failed send forbids the room's ack", False),
+    "failed_chunk_uncounted": _yes_no("the chunk of a failed send is uncounted", True),
+    "count_point": KnobSpec(
+        "when the worker counts a chunk, seen from its look at the room", ("before_test", "after_test"), "after_test"
+    ),
+    "wait_for_siblings": _yes_no("the worker waits for all parts of a failed call", False),
+    "release_agreement": KnobSpec("who decides that a hold ends", ("rank_local", "tp"), "rank_local"),
+    "hicache_agreement": _yes_no("ranks agree on the outcome of a host-tier restore", False),
+    "idle_counts_holds": _yes_no("flush and role switch wait for holds", False),
+    "compaction_sees_holds": _yes_no("compaction leaves held pages in place", False),
+    "aux_channel": KnobSpec(
+        "how the metadata content travels", ("in_chunk", "fifo_tcp", "unordered_tcp"), "unordered_tcp"
+    ),
+    "meta_complete": KnobSpec("when a room's metadata is complete", ("exact", "at_least"), "at_least"),
+    "policy": KnobSpec("when decode allocates", ("early", "prefill_complete"), "early"),
+    "reject": KnobSpec(
+        "where a rejected request is stopped", ("handed_off", "after_forward", "at_door"), "handed_off"
+    ),
+    "checksum": KnobSpec(
+        "what happens on a checksum mismatch, with the check on", ("absent", "local_drop", "agreed_drop"), "absent"
+    ),
+    "staging_retry_resends": _yes_no("a deferred staging chunk starts again at its first destination", True),
+}
+"""Every knob that a profile must set."""
+
+MODELLED = frozenset(each.name for each in fields(Knobs))
+"""The knobs that the roles of the model read."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A release with a backend: its settings and the evidence for each."""
+
+    name: str
+    title: str
+    settings: Mapping[str, Setting]
+    evidence: Mapping[str, str]
+    origin: str
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Knobs that nobody has established; the worse value is used for them."""
+        return tuple(name for name, value in self.settings.items() if value == UNKNOWN)
+
+    @property
+    def knobs(self) -> Knobs:
+        """The settings that the model reads, with the worse value where one is unknown."""
+        settled = {
+            name: KNOBS[name].worse if value == UNKNOWN else value
+            for name, value in self.settings.items()
+            if name in MODELLED
+        }
+        return Knobs(**cast(dict[str, Any], settled))
+
+    def as_data(self) -> dict[str, Any]:
+        """The profile as plain data, as it stands in its file; `parse_profile` takes it back."""
+        data: dict[str, Any] = {"name": self.name, "title": self.title}
+        for name, value in self.settings.items():
+            data[name] = {"value": value, "evidence": self.evidence[name]}
+        return data
+
+
+def catalogue() -> Iterator[str]:
+    """Names of the profiles that come with draincheck, in order."""
+    folder = files(__package__)
+    yield from sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A profile of the catalogue by name, or from a TOML file. Raises ProfileError."""
+    if name_or_path in catalogue():
+        origin = f"{name_or_path}.toml"
+        text = files(__package__).joinpath(origin).read_text("utf-8")
+    else:
+        origin = name_or_path
+        text = _read(name_or_path)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{origin}: this is no TOML: {error}") from None
+    return parse_profile(data, origin)
+
+
+def _read(path: str) -> str:
+    if not path.endswith(".toml") and not Path(path).exists():
+        known = list(catalogue())
+        close = get_close_matches(path, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ProfileError(f"{path}: no such profile{hint} Known are {', '.join(known)}, or a path to a TOML file")
+    try:
+        return Path(path).read_text("utf-8")
+    except UnicodeDecodeError:
+        raise ProfileError(f"{path}: the file is not UTF-8 text; a profile is a TOML file") from None
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def parse_profile(data: Mapping[str, Any], origin: str) -> Profile:
+    """A profile from the data of its file. Raises ProfileError naming the first key that is wrong."""
+    name, title = (_text(data, key, origin) for key in ("name", "title"))
+    for key in data:
+        if key not in KNOBS and key not in ("name", "title"):
+            close = get_close_matches(key, KNOBS, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"knobs are {', '.join(KNOBS)}"
+            raise ProfileError(f"{origin}: unknown knob {key}; {hint}")
+    settings: dict[str, Setting] = {}
+    evidence: dict[str, str] = {}
+    for key, spec in KNOBS.items():
+        settings[key], evidence[key] = _knob(data, key, spec, origin)
+    _check_consistent(settings, origin)
+    return Profile(name, title, settings, evidence, origin)
+
+
+def _text(data: Mapping[str, Any], key: str, origin: str) -> str:
+    value = data.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise ProfileError(f'{origin}: {key} is missing or no text; write {key} = "..." at the top')
+    return value
+
+
+def _knob(data: Mapping[str, Any], key: str, spec: KnobSpec, origin: str) -> tuple[Setting, str]:
+    entry = data.get(key)
+    if entry is None:
+        raise ProfileError(f"{origin}: knob {key} is missing ({spec.meaning}); allowed: {spec.describe()}")
+    if not isinstance(entry, Mapping) or "value" not in entry:
+        raise ProfileError(f"{origin}: {key} must be a table [{key}] with value and evidence; allowed: {spec.describe()}")
+    table = cast(Mapping[str, Any], entry)
+    value = table["value"]
+    allowed = (*spec.allowed, UNKNOWN)
+    if not any(type(value) is type(each) and value == each for each in allowed):
+        shown = _toml(value) if isinstance(value, bool | int | str) else repr(value)
+        raise ProfileError(f"{origin}: {key}.value is {shown}; allowed: {spec.describe()}")
+    proof = table.get("evidence")
+    if not isinstance(proof, str) or not proof.strip():
+        raise ProfileError(
+            f'{origin}: {key}.evidence is missing; name file and function of the release or a PR number, or set value = "unknown"'
+        )
+    extra = sorted(set(table) - {"value", "evidence"})
+    if extra:
+        raise ProfileError(f"{origin}: {key}.{extra[0]} is not known; a knob has value and evidence")
+    return value, proof
+
+
+def _check_consistent(settings: Mapping[str, Setting], origin: str) -> None:
+    """Combinations that no system can have."""
+    if settings["hold_enabled"] is True and settings["hold_causes"] == "none":
+        raise ProfileError(
+            f'{origin}: hold_enabled is true but hold_causes is "none"; a hold needs "decode_initiated" or "all"'
+        )

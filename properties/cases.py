@@ -1,0 +1,118 @@
+"""What `verify` asks of a profile in a scenario: the check without the release timer, and the one with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, cast
+
+from ..models.drain import SCENARIOS, Scenario, drain_model
+from ..models.profile import ProfileError, Profile, parse_profile
+from ..models.reference import reference
+from ..protocol.language import DeclarationError
+from . import reference as reference_properties
+from .check import Check
+from .safety import (
+    drained_hold,
+    frees_only_its_own,
+    live_write_of_ended_request,
+    no_late_write,
+    reads_what_was_written_for_it,
+    release_under_live_write,
+)
+
+SAFETY = (no_late_write, reads_what_was_written_for_it, frees_only_its_own)
+INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A check with what must be reached for a pass to count, and data from which it can be built again."""
+
+    check: Check
+    required: tuple[str, ...]
+    source: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of the verdict table. `timed` is None where no hold can end by a timer.
+
+    `count_all` asks to explore on behind a violation, so that the counts are those of the whole model.
+    `assumed` names knobs that are unknown, with the value taken for them.
+    """
+
+    profile: str
+    scenario: str
+    untimed: Question
+    timed: Question | None
+    witness: str
+    count_all: bool = False
+    assumed: Mapping[str, object] | None = None
+
+
+def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> Case:
+    """The case of a profile in a scenario. `timer=False` leaves the release timer switched off."""
+    knobs = profile.knobs
+    holds = knobs.hold_enabled and knobs.hold_causes != "none"
+    drains = holds and knobs.acks_drain
+
+    def question(timed: bool) -> Question:
+        probes = [live_write_of_ended_request]
+        probes += [drained_hold] if drains else []
+        probes += [release_under_live_write] if timed else []
+        check = Check(drain_model(profile.name, knobs, scenario, timer=timed), SAFETY, tuple(probes))
+        source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timer": timed}
+        return Question(check, tuple(probe.name for probe in probes), source)
+
+    return Case(
+        profile=profile.name,
+        scenario=scenario.name,
+        untimed=question(False),
+        timed=question(True) if holds and timer else None,
+        witness=drained_hold.name if drains else live_write_of_ended_request.name,
+        assumed={name: getattr(knobs, name, "not modelled") for name in profile.unknown},
+    )
+
+
+def reference_case(timer: int | None = None) -> Case:
+    """The reference model, explored to its end; `timer` adds the variant whose hold ends after so many ticks."""
+
+    def question(ticks: int | None) -> Question:
+        probes = (reference_properties.drained_while_held,)
+        check = Check(reference(ticks), (reference_properties.no_late_write,), probes)
+        return Question(check, tuple(probe.name for probe in probes), {"kind": "reference", "timer": ticks})
+
+    return Case(
+        profile="reference",
+        scenario="untimed" if timer is None else f"timed, T={timer}",
+        untimed=question(None),
+        timed=None if timer is None else question(timer),
+        witness=reference_properties.drained_while_held.name,
+        count_all=True,
+    )
+
+
+def scenario_with(name: str, sizes: Mapping[str, int]) -> Scenario:
+    """A scenario of the catalogue, with some of its sizes replaced. Raises DeclarationError for an unknown one."""
+    if name not in SCENARIOS:
+        raise DeclarationError(f"no scenario is called {name}; known are {', '.join(SCENARIOS)}")
+    return Scenario(**{**asdict(SCENARIOS[name]), **sizes})
+
+
+def check_from(source: Mapping[str, Any]) -> Check:
+    """The check that a saved trace was made with. Raises DeclarationError or ProfileError if it makes no sense."""
+    try:
+        if source["kind"] == "reference":
+            ticks = source["timer"]
+            case = reference_case(None if ticks is None else int(ticks))
+        else:
+            known = {each.name for each in fields(Scenario)}
+            scenario = Scenario(**{k: v for k, v in cast(dict[str, Any], source["scenario"]).items() if k in known})
+            case = drain_case(parse_profile(source["profile"], "the trace's profile"), scenario)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DeclarationError(f"the trace does not say what it was made from: {error}") from None
+    question = case.timed if source.get("timer") else case.untimed
+    if question is None:
+        raise ProfileError("the trace uses a release timer, but its profile holds nothing")
+    return question.check

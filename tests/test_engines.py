@@ -1,0 +1,129 @@
+"""The compiled engine, the oracle and random direct runs find the same, on every model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import oracle
+import pytest
+import toys
+from draincheck.explorer.search import compile_check, search
+from draincheck.explorer.trace import follow
+from draincheck.models.drain import SCENARIOS
+from draincheck.models.profile import catalogue, load_profile
+from draincheck.models.reference import reference
+from draincheck.properties import reference as reference_properties
+from draincheck.properties.cases import drain_case, scenario_with
+from draincheck.properties.check import Check
+from draincheck.protocol.language import Faults
+
+
+def reference_check(timer: int | None = None, **sizes: int) -> Check:
+    return Check(
+        reference(timer, **sizes),
+        (reference_properties.no_late_write,),
+        (reference_properties.drained_while_held,),
+    )
+
+
+def drain_checks() -> Iterator[Check]:
+    """Every profile in every scenario, with one chunk, with and without the release timer."""
+    for name in catalogue():
+        for scenario in SCENARIOS:
+            case = drain_case(load_profile(name), scenario_with(scenario, {"chunks": 1, "slots": 1}))
+            for question in filter(None, (case.untimed, case.timed)):
+                yield question.check
+
+
+CHECKS = [
+    toys.ring(),
+    toys.ring(Faults(loss=1)),
+    toys.ring(Faults(duplication=1)),
+    toys.ring(Faults(reordering=2)),
+    toys.ring(Faults(loss=1, duplication=1, reordering=1), nodes=3),
+    toys.counter(1),
+    toys.counter(63),
+    toys.counter(64),
+    toys.arithmetic(),
+    reference_check(rooms=1, ranks=1, chunks=2, slots=2),
+    reference_check(rooms=2, ranks=1, chunks=1, slots=2),
+    reference_check(1, rooms=1, ranks=2, chunks=1, slots=1),
+    reference_check(2, rooms=2, ranks=1, chunks=1, slots=1),
+    *drain_checks(),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.model.name.replace(" ", ""))
+def test_compiled_search_equals_oracle(check: Check) -> None:
+    expected = oracle.explore(check)
+    free = Check(check.model, check.properties, check.probes, deadlock=False)
+    compiled = compile_check(free)
+    found = search(compiled, until_violation=False)
+    assert found.complete
+    assert (found.states, found.transitions, found.depth) == (
+        expected.states,
+        expected.transitions,
+        expected.depth,
+    )
+    assert found.counts == expected.counts
+    assert found.hits == expected.hits
+    lengths = {name: len(found.path_to(at)) - 1 for name, at in (found.violated | found.reached).items()}
+    assert lengths == expected.violated | expected.reached
+    for position in found.violated.values():
+        states = found.path_to(position)
+        assert len(follow(check.model, states)) == len(states) - 1
+
+    first = search(compiled)
+    if expected.violated:
+        assert first.stopped == "violation found"
+        shortest = min(len(first.path_to(at)) - 1 for at in first.violated.values())
+        assert shortest == min(expected.violated.values())
+    stuck = search(check, until_violation=False)
+    assert (stuck.deadlock is not None) == (expected.deadlocks > 0)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.model.name.replace(" ", ""))
+def test_random_direct_runs_stay_in_the_explored_states(check: Check) -> None:
+    found = search(Check(check.model, check.properties, check.probes, deadlock=False), until_violation=False)
+    chance = random.Random(20261029)
+    for _ in range(20):
+        values = chance.choice(check.model.initial_states())
+        for _ in range(60):
+            position = found.position_of(values)
+            assert position is not None and position < found.states
+            for prop in check.properties:
+                assert prop.violation(check.model, values) is None or prop.name in found.violated
+            steps = list(check.model.steps(values))
+            if not steps:
+                break
+            values = chance.choice(steps).values
+
+
+def test_optimised_code_equals_quick_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from draincheck.explorer import search as module
+
+    check = reference_check(rooms=2, ranks=1, chunks=2, slots=3)
+    quick = search(check, until_violation=False)
+    monkeypatch.setattr(module, "OPTIMISE_FROM", 0)
+    optimised = search(check, until_violation=False)
+    assert (quick.states, quick.transitions, quick.counts, quick.hits) == (
+        optimised.states,
+        optimised.transitions,
+        optimised.counts,
+        optimised.hits,
+    )
+
+
+def test_reference_counts() -> None:
+    found = search(reference_check(), until_violation=False)
+    assert (found.states, found.transitions, found.counts["no_late_write"]) == (581_821, 1_983_016, 0)
+    assert found.complete
+
+
+@pytest.mark.slow
+def test_timed_reference_counts() -> None:
+    found = search(reference_check(1), until_violation=False)
+    assert (found.states, found.transitions) == (76_396_202, 449_983_998)
+    assert found.counts["no_late_write"] == 34_693_546
+    assert found.complete

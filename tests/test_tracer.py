@@ -1,0 +1,193 @@
+"""Traced commands mean what the functions do, also in states that no run reaches."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import toys
+from draincheck.explorer.expression import evaluate
+from draincheck.explorer.tracer import (
+    Answer,
+    Blocked,
+    Choice,
+    Command,
+    Decision,
+    Fault,
+    Tree,
+    Update,
+    count_leaves,
+    trace,
+)
+from draincheck.models.drain import SCENARIOS, drain_model
+from draincheck.models.model import Model, Values
+from draincheck.models.profile import catalogue, load_profile
+from draincheck.models.reference import reference
+from draincheck.protocol.language import Index, ModelFault, State, action, field, upto
+
+MODELS = [
+    toys.ring().model,
+    toys.arithmetic().model,
+    reference(1),
+    *(drain_model(name, load_profile(name).knobs, SCENARIOS["failed-send"], timer=True) for name in catalogue()),
+]
+
+
+def leaves(tree: Tree, state: Values) -> list[Tree]:
+    """The leaves that a state comes to: several where a choice lies on the way."""
+    match tree:
+        case Decision(condition, then, otherwise):
+            return leaves(then if evaluate(condition, state) else otherwise, state)
+        case Choice(options):
+            return [leaf for option in options for leaf in leaves(option, state)]
+        case leaf:
+            return [leaf]
+
+
+def successors(command: Command, state: Values) -> list[Values]:
+    """What the command does in a state. Raises ModelFault where it says that the rules are broken."""
+    found: list[Values] = []
+    for leaf in leaves(command.tree, state):
+        if isinstance(leaf, Fault):
+            raise ModelFault(leaf.message)
+        if isinstance(leaf, Update):
+            values = list(state)
+            for position, value in leaf.writes:
+                values[position] = evaluate(value, state)
+            found.append(tuple(values))
+        else:
+            assert isinstance(leaf, Blocked)
+    return found
+
+
+def direct(model: Model, command: Command, state: Values) -> list[Values]:
+    return [step.values for step in model.steps_of(command.instance, state)]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name.replace(" ", ""))
+def test_commands_equal_functions_in_any_state(model: Model) -> None:
+    chance = random.Random(7)
+    _, commands = trace(model)
+    compared = faults = 0
+    for _ in range(150):
+        state = tuple(chance.randint(cell.domain.lo, cell.domain.hi) for cell in model.layout.cells)
+        for command in commands:
+            try:
+                expected = direct(model, command, state)
+            except ModelFault:
+                faults += 1
+                with pytest.raises(ModelFault):
+                    successors(command, state)
+                continue
+            assert successors(command, state) == expected, command.instance.label
+            compared += len(expected)
+    assert compared > 0
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name.replace(" ", ""))
+def test_read_and_write_sets_cover_what_the_functions_touch(model: Model) -> None:
+    """A cell outside the read set cannot change what an instance does; one outside the write set stays."""
+    chance = random.Random(11)
+    _, commands = trace(model)
+    state = model.initial_states()[0]
+    for _ in range(40):
+        steps = list(model.steps(state))
+        if not steps:
+            break
+        state = chance.choice(steps).values
+        for command in chance.sample(commands, min(10, len(commands))):
+            other = tuple(
+                value if position in command.reads else chance.randint(cell.domain.lo, cell.domain.hi)
+                for position, (value, cell) in enumerate(zip(state, model.layout.cells, strict=True))
+            )
+            here, there = direct(model, command, state), direct(model, command, other)
+            assert len(here) == len(there)
+            for before, after in zip(here, there, strict=True):
+                for position in range(len(state)):
+                    if position not in command.writes:
+                        assert before[position] == state[position]
+                        assert after[position] == other[position]
+                    elif before[position] != state[position]:
+                        assert before[position] == after[position]
+
+
+class Place(Index):
+    """Somewhere."""
+
+
+class Tiny(State[None]):
+    """Two numbers."""
+
+    n = field(upto(2), means="a number")
+    at = field(upto(3), Place, means="numbers by place")
+
+
+@action("t")
+def overflow(s: Tiny) -> None:
+    """Counts without looking."""
+    s.n += 1
+
+
+@action("t")
+def stray(s: Tiny) -> None:
+    """Uses a number as an index that it may exceed."""
+    s.at[s.n] = 1
+
+
+@action("t")
+def divide(s: Tiny) -> None:
+    """Uses an operator that the language does not have."""
+    s.n = s.n // 2
+
+
+def test_faults_are_leaves_of_the_tree_and_only_where_they_can_happen() -> None:
+    model = Model(name="tiny", state=Tiny, actions=(overflow, stray), sizes={Place: 2})
+    _, (overflowing, straying) = trace(model)
+    for n in range(3):
+        state = (n, 0, 0)
+        assert [type(leaf) for leaf in leaves(overflowing.tree, state)] == [Fault if n == 2 else Update]
+        assert [type(leaf) for leaf in leaves(straying.tree, state)] == [Fault if n == 2 else Update]
+
+
+def test_an_operator_outside_the_language_is_named() -> None:
+    from draincheck.protocol.language import DeclarationError
+
+    model = Model(name="tiny", state=Tiny, actions=(divide,), sizes={Place: 2})
+    with pytest.raises(DeclarationError, match=r"divide\(\).*//.*the language has"):
+        trace(model)
+
+
+@action("t")
+def ask_twice(s: Tiny) -> None:
+    """Asks for what it knows already."""
+    if s.n == 1 and s.n != 1:
+        s.at[0] = 3
+    if s.n < 2:
+        if s.n <= 1:
+            s.at[0] = 1
+        else:
+            s.at[0] = 2
+
+
+def test_known_answers_are_not_asked_again() -> None:
+    model = Model(name="tiny", state=Tiny, actions=(ask_twice,), sizes={Place: 2})
+    _, (command,) = trace(model)
+    values = {leaf.writes for leaf in _all_leaves(command.tree) if isinstance(leaf, Update)}
+    assert values == {((1, 1),), ()}
+    assert count_leaves(command.tree) == 3
+
+
+def _all_leaves(tree: Tree) -> list[Tree]:
+    if isinstance(tree, Decision):
+        return _all_leaves(tree.then) + _all_leaves(tree.otherwise)
+    return [tree]
+
+
+def test_predicates_answer() -> None:
+    check = toys.ring()
+    from draincheck.explorer.tracer import Tracer
+
+    tracer = Tracer(check.model)
+    initial = check.model.initial_states()[0]
+    assert leaves(tracer.fails(toys.in_order), initial) == [Answer(False)]
+    assert leaves(tracer.holds(toys.second_node_has_three), initial) == [Answer(False)]
