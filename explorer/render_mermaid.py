@@ -7,6 +7,7 @@ import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ..models.model import SlotView
 from ..protocol.language import DraincheckError
@@ -15,6 +16,7 @@ from .render_terminal import (
     arrow_of,
     bounds_words,
     change_words,
+    failure_words,
     has_ghosts,
     headline,
     messages,
@@ -29,8 +31,8 @@ LIMIT = 50_000
 """GitHub draws no diagram of this many characters or more (Mermaid's `maxTextSize`)."""
 LINE = 36
 """Characters in a line of a note; wider notes push the lifelines apart."""
-BAND = 90
-"""Characters in a line of a note over all lanes."""
+BAND = 24
+"""Characters in a line of a note over all lanes, for each lane."""
 MOST_LINES = 24
 """Lines of a text; what is longer is cut, with a line that says so."""
 
@@ -48,19 +50,18 @@ def mermaid(trace: Trace) -> str:
     middle, and says so in a note. Raises MermaidLimitError if there is no room for a single step.
     """
     lanes = _Lanes(trace.lanes)
-    for changes in (True, False):
-        notes = (
-            [] if changes else [f"What each step changes is left out: it would exceed {LIMIT:,} characters."]
-        )
-        blocks = [_block(trace, lanes, step, before, changes) for step, before in with_slots(trace)]
-        source = _assemble(trace, lanes, notes, blocks)
-        if len(source) < LIMIT:
-            return source
-    return _elided(trace, lanes, notes, blocks)
+    blocks = [_block(trace, lanes, step, before, True) for step, before in with_slots(trace)]
+    full = _assemble(trace, lanes, [], blocks)
+    if len(full) < LIMIT:
+        return full
+    notes = [f"What each step changes is left out here: GitHub draws no diagram of {LIMIT:,} characters."]
+    blocks = [_block(trace, lanes, step, before, False) for step, before in with_slots(trace)]
+    brief = _assemble(trace, lanes, notes, blocks)
+    return brief if len(brief) < LIMIT else _elided(trace, lanes, notes, blocks)
 
 
 def escape(text: str) -> str:
-    """The text in one line, with everything that Mermaid or HTML could take as syntax written as a character code.
+    """The text in one line, with all that Mermaid or HTML could take as syntax as character codes.
 
     That includes `#` (`#35;`) and `;` (`#59;`), which begin a code and end a statement.
     """
@@ -80,9 +81,13 @@ class _Lanes:
     def id(self, lane: str) -> str:
         return f"L{self.names.index(lane)}"
 
-    @property
-    def all(self) -> str:
-        return "L0" if len(self.names) < 2 else f"L0,L{len(self.names) - 1}"
+    def note(self, lane: str, lines: Iterable[str]) -> str:
+        return f"Note over {self.id(lane)}: {_text(lines, LINE)}"
+
+    def band(self, lines: Iterable[str]) -> str:
+        """A note over all lanes."""
+        ends = "L0" if len(self.names) < 2 else f"L0,L{len(self.names) - 1}"
+        return f"Note over {ends}: {_text(lines, max(LINE, BAND * len(self.names)))}"
 
     def declared(self) -> list[str]:
         names = self.names or ("the initial state",)
@@ -91,17 +96,11 @@ class _Lanes:
 
 def _text(lines: Iterable[str], width: int) -> str:
     """The lines, wrapped and escaped, as one statement's text."""
-    wrapped = [
-        part for line in lines for part in textwrap.wrap(one_line(line), width, break_on_hyphens=False)
-    ]
+    wrapped = [part for line in lines for part in textwrap.wrap(one_line(line), width)]
     if len(wrapped) > MOST_LINES:
         left_out = len(wrapped) - MOST_LINES + 1
         wrapped[MOST_LINES - 1 :] = [f"({left_out} more lines are left out)"]
     return "<br/>".join(map(escape, wrapped)) or "-"
-
-
-def _note(over: str, lines: Iterable[str], width: int) -> str:
-    return f"Note over {over}: {_text(lines, width)}"
 
 
 def _block(
@@ -116,21 +115,17 @@ def _block(
     if arrow:
         lines.append(f"{lanes.id(arrow.source)}-){lanes.id(arrow.target)}: {_text([title, *said], LINE)}")
         if details:
-            lines.append(_note(lanes.id(step.lane), details, LINE))
+            lines.append(lanes.note(step.lane, details))
     else:
-        lines.append(_note(lanes.id(step.lane), [title, *said, *details], LINE))
+        lines.append(lanes.note(step.lane, [title, *said, *details]))
     slots = [slot_words(was, slot) for was, slot in slot_pairs(step, before)]
     if slots:
-        lines.append(_note(lanes.all, slots, BAND))
+        lines.append(lanes.band(slots))
     if trace.violation and step is trace.steps[-1]:
-        lines.append(_conclusion(trace, lanes))
+        lines.append(lanes.band(failure_words(trace.violation)))
         # Translucent: GitHub draws the same diagram on white and on black.
         return ["rect rgba(255, 0, 0, 0.15)", *(f"    {line}" for line in lines), "end"]
     return lines
-
-
-def _conclusion(trace: Trace, lanes: _Lanes) -> str:
-    return _note(lanes.all, [f"✗ {trace.violation}"], BAND)
 
 
 def _assemble(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequence[Sequence[str]]) -> str:
@@ -138,15 +133,11 @@ def _assemble(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequenc
     foot = [f"still on its way: {each}" for each in trace.pending]
     if trace.bounds:
         foot.append(f"bounds: {bounds_words(trace)}")
-    statements = [
-        *lanes.declared(),
-        _note(lanes.all, head, BAND),
-        *(line for block in blocks for line in block),
-    ]
+    statements = [*lanes.declared(), lanes.band(head), *chain.from_iterable(blocks)]
     if trace.violation and not blocks:
-        statements.append(_conclusion(trace, lanes))
+        statements.append(lanes.band(failure_words(trace.violation)))
     if foot:
-        statements.append(_note(lanes.all, foot, BAND))
+        statements.append(lanes.band(foot))
     return "\n".join(["sequenceDiagram", *(f"    {statement}" for statement in statements), ""])
 
 
@@ -155,13 +146,13 @@ def _elided(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequence[
 
     def source(kept: int) -> str:
         first, last = kept // 2, kept - kept // 2
-        gap = _note(lanes.all, [f"... {len(blocks) - kept:,} steps are left out here ..."], BAND)
+        gap = lanes.band([f"... {len(blocks) - kept:,} steps are left out here ..."])
         return _assemble(trace, lanes, notes, [*blocks[:first], [gap], *blocks[len(blocks) - last :]])
 
     kept = bisect_right(range(1, len(blocks)), LIMIT - 1, key=lambda kept: len(source(kept)))
     if not kept:
         raise MermaidLimitError(
-            f"{trace.model}: the diagram exceeds Mermaid's {LIMIT:,} characters with its lanes and a single step; "
-            "use the terminal, Graphviz or HTML rendering"
+            f"{trace.model}: its lanes and one step alone are more than the {LIMIT:,} characters that GitHub "
+            "draws with Mermaid; use another format"
         )
     return source(kept)

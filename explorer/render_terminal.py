@@ -14,6 +14,7 @@ from itertools import groupby
 from rich.text import Text
 
 from ..models.model import SlotView
+from ..properties.property import Violation
 from .trace import Arrow, Change, Trace, TraceStep
 
 WIDTH = 100
@@ -139,6 +140,12 @@ def has_ghosts(trace: Trace) -> bool:
     return any(change.ghost for step in trace.steps for change in step.changes)
 
 
+def failure_words(violation: Violation) -> list[str]:
+    """The false conjunct, and the values it was about."""
+    values = ", ".join(f"{name} = {value}" for name, value in violation.values.items())
+    return [one_line(line) for line in (f"✗ {violation.conjunct} is false", values) if line]
+
+
 def bounds_words(trace: Trace) -> str:
     """What the trace's model is limited to."""
     return one_line(" · ".join(f"{name} {value}" for name, value in trace.bounds.items()))
@@ -158,7 +165,7 @@ def _head(trace: Trace, width: int) -> list[Text]:
 def _foot(trace: Trace, width: int) -> list[Text]:
     lines = [Text()]
     if trace.violation:
-        lines += _flow([(f"✗ {one_line(str(trace.violation))}", "bold red")], width, 0)
+        lines += _flow([(line, "bold red") for line in failure_words(trace.violation)], width, 0)
     if trace.pending:
         first, *more = (one_line(each) for each in trace.pending)
         lines += _flow([(f"still on their way: {first}", ""), *((each, "") for each in more)], width, 0)

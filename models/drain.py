@@ -153,7 +153,7 @@ def at_rest(s: Drain) -> int:
     return True
 
 
-def slots(s: Drain) -> list[SlotView]:
+def slot_views(s: Drain) -> list[SlotView]:
     """The memory of decode: each slot with its owner and, for each rank, who wrote it last."""
     views: list[SlotView] = []
     for slot in s.all(Slot):
@@ -181,7 +181,7 @@ def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> 
         sizes=sizes,
         knobs=knobs,
         terminal=at_rest,
-        slots=slots,
+        slots=slot_views,
         bounds={
             "decode ranks": "1",
             "prefill ranks": str(scenario.ranks),

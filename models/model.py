@@ -143,7 +143,7 @@ class Model:
     def steps_of(self, instance: Instance, values: Sequence[int]) -> Iterator[Step]:
         """The transitions of one instance in one state, by direct execution: none if it is disabled."""
         for state in every_choice(lambda chooser: execute(instance, self.state_of(values, chooser))):
-            yield Step(instance, tuple(state.chosen), tuple(state.values), tuple(state.events))
+            yield Step(instance, tuple(state.choices), tuple(state.values), tuple(state.events))
 
     def steps(self, values: Sequence[int]) -> Iterator[Step]:
         """Every transition out of a state, by direct execution."""

@@ -242,7 +242,7 @@ def at_rest(s: Reference) -> int:
     return all(any(s.phase[q] == end for end in ended) or (held and s.phase[q] == Phase.WAITING) for q in s.all(Room))
 
 
-def slots(s: Reference) -> list[SlotView]:
+def slot_views(s: Reference) -> list[SlotView]:
     """Decode's memory: each slot with its owner and, for each rank, who wrote it last."""
     views: list[SlotView] = []
     for slot in s.all(Slot):
@@ -269,7 +269,7 @@ def reference(
         actions=UNTIMED if timer is None else (*UNTIMED, tick, timeout),
         sizes=sizes,
         terminal=at_rest,
-        slots=slots,
+        slots=slot_views,
         bounds={
             "rooms": str(rooms),
             "prefill ranks": str(ranks),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import product
@@ -84,7 +84,12 @@ def action(lane: str, toward: str = "") -> Callable[[Callable[..., None]], Actio
         where = f"action {function.__name__}"
         if not inspect.getdoc(function):
             raise DeclarationError(f"{where}: say in a docstring what the step is, and where the release does it")
-        hints = get_type_hints(function)
+        try:
+            hints = get_type_hints(function)
+        except NameError as error:
+            raise DeclarationError(
+                f"{where}: {error.name} is not known where the action stands; define it above, at the top of the module"
+            ) from None
         names = list(inspect.signature(function).parameters)
         if not names or not _is_state(hints.get(names[0])):
             raise DeclarationError(f"{where}: the first parameter is the state; annotate it with a State class")
@@ -169,16 +174,23 @@ def execute(instance: Instance, state: S) -> S | None:
 
     Raises ModelFault, with the instance's label, for anything the language forbids.
     """
-    lengths = {name: channel.lengths(state) for name, channel in state.layout.channels.items() if channel.prompt}
+    prompt = {name: channel.lengths(state) for name, channel in state.layout.channels.items() if channel.prompt}
     try:
         instance.action.function(state, *instance.arguments)
-        for name, before in lengths.items():
-            if not any(event.kind == "receive" and event.channel == name for event in state.events):
-                for length in before:
-                    require(length == 0)
     except Disabled:
         return None
     except ModelFault as fault:
+        if _delivery_comes_first(state, prompt):
+            return None
         fault.where = fault.where or instance.label
         raise
-    return state
+    return None if _delivery_comes_first(state, prompt) else state
+
+
+def _delivery_comes_first(state: State[Any], prompt: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a prompt channel held a message before the step, and the step did not receive from it."""
+    for name, lengths in prompt.items():
+        received = any(event.kind == "receive" and event.channel == name for event in state.events)
+        if not received and any(length > 0 for length in lengths):
+            return True
+    return False

@@ -54,7 +54,8 @@ class Part:
         self.domain = DomainSpec("range")
         self.name = ""
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def declare(self, owner: type, name: str) -> None:
+        """Takes the name it is declared under."""
         self.name = name
         self.domain = as_domain(self._domain, f"{owner.__name__}.{name}")
 
@@ -69,6 +70,11 @@ def part(domain: DomainLike) -> Part:
 
 class Message:
     """Base of message types; an instance is a received message. `parts` maps each name to its value."""
+
+    def __init_subclass__(cls) -> None:
+        for name, value in vars(cls).items():
+            if isinstance(value, Part):
+                value.declare(cls, name)
 
     def __init__(self, parts: dict[str, int]) -> None:
         self.parts = parts
@@ -88,7 +94,8 @@ class ChannelSpec(Generic[M]):
         self.name = ""
         self.parts = tuple(value for value in vars(message).values() if isinstance(value, Part))
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def declare(self, owner: type, name: str) -> None:
+        """Takes the name it is declared under. Raises DeclarationError if something about it is wrong."""
         where = f"{owner.__name__}.{name}"
         if not self.means.strip():
             raise DeclarationError(f"{where}: say in one line what the channel is (means=...)")

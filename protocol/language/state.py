@@ -21,6 +21,9 @@ from typing import Any, Generic, TypeVar, cast, overload
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, size_of
 from .errors import DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
 
+_TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices"})
+"""Attributes of State objects, which no field may be called."""
+
 K = TypeVar("K")
 I = TypeVar("I", bound=Index)  # noqa: E741 - the index type of `all` and `choose`
 
@@ -44,9 +47,10 @@ class FieldSpec:
         self._domain = domain
         self.domain = DomainSpec("range")
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def declare(self, owner: type, name: str) -> None:
+        """Takes the name it is declared under. Raises DeclarationError if something about it is wrong."""
         where = f"{owner.__name__}.{name}"
-        if name.startswith("_") or hasattr(State, name):
+        if name.startswith("_") or name in _TAKEN or hasattr(State, name):
             raise DeclarationError(f"{where}: this name is taken by the language; choose another")
         if not self.means.strip():
             raise DeclarationError(f"{where}: say in one line what the field means (means=...)")
@@ -235,6 +239,12 @@ class State(Generic[K]):
     layout: Layout
     knobs: K
 
+    def __init_subclass__(cls) -> None:
+        # Not in __set_name__: Python 3.11 wraps what is raised there.
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, FieldSpec) or hasattr(value, "bind"):
+                value.declare(cls, name)
+
     def __init__(
         self,
         layout: Layout,
@@ -248,7 +258,7 @@ class State(Generic[K]):
         self.values = list(values)
         self.access = access
         self.events: list[Event] = []
-        self.chosen: list[int] = []
+        self.choices: list[int] = []
         self._chooser = chooser
 
     def all(self, index: type[I]) -> Sequence[I]:
@@ -271,7 +281,7 @@ class State(Generic[K]):
         if not values:
             raise ModelFault("choose() was given no option")
         value = values[self._chooser(len(values))]
-        self.chosen.append(int(value))
+        self.choices.append(int(value))
         return value
 
     def read(self, position: int) -> int:

@@ -58,7 +58,8 @@ def abort(s: Drain, room: Room) -> None:
 def begin_notification(s: Drain, room: Room) -> None:
     """The scheduler turns to telling prefill; when it arms the tracker differs between releases (#41402)."""
     s.decode_room = room
-    s.decode_step = DecodeStep.ARM if s.knobs.arm_order == "before" else DecodeStep.SEND
+    arms_first = s.knobs.hold_enabled and s.knobs.arm_order == "before"
+    s.decode_step = DecodeStep.ARM if arms_first else DecodeStep.SEND
 
 
 @action(LANE)

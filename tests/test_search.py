@@ -1,0 +1,202 @@
+"""Searches that are cut short, get stuck or meet a fault say so; the visited set is exact while it grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import toys
+from draincheck.explorer import kernel, search as module
+from draincheck.explorer.packing import packing_of
+from draincheck.explorer.search import Limits, Progress, never_fired, search
+from draincheck.explorer.verify import Verdict, exit_code, verify
+from draincheck.explorer.visited import Partition
+from draincheck.models.model import Model
+from draincheck.models.reference import reference
+from draincheck.properties import reference as reference_properties
+from draincheck.properties.cases import Case, Question, reference_case
+from draincheck.properties.check import Check
+from draincheck.properties.property import claim, invariant
+from draincheck.protocol.language import DeclarationError, DomainFault, Index, State, action, field, require, upto
+
+
+class Step(Index):
+    """A step."""
+
+
+class Walk(State[None]):
+    """A walker."""
+
+    at = field(upto(9), means="where the walker is")
+
+
+@action("walker")
+def forward(s: Walk) -> None:
+    """One step on, up to the seventh."""
+    require(s.at < 7)
+    s.at += 1
+
+
+@action("walker")
+def leap(s: Walk) -> None:
+    """Leaps too far."""
+    require(s.at == 5)
+    s.at += 5
+
+
+@action("walker")
+def sleep(s: Walk) -> None:
+    """Never happens."""
+    require(s.at == 9)
+
+
+@invariant
+def not_four(s: Walk) -> None:
+    """The walker does not come to four."""
+    claim(s.at != 4, "the walker is not at four", at=s.at)
+
+
+def walk(*actions: object, **more: object) -> Model:
+    return Model(name="walk", state=Walk, actions=actions, sizes={Step: 1}, **more)  # type: ignore[arg-type]
+
+
+def case(model: Model, **more: object) -> Case:
+    check = Check(model, (), **more)  # type: ignore[arg-type]
+    return Case(profile="walk", scenario="test", untimed=Question(check, (), {}), timed=None, witness="")
+
+
+def at_seven(s: Walk) -> int:
+    """Terminal: the walker has arrived."""
+    return s.at == 7
+
+
+def test_a_deadlock_is_found_with_its_shortest_way() -> None:
+    found = search(Check(walk(forward), ()))
+    assert found.deadlock is not None
+    assert [values[0] for values in found.path_to(found.deadlock)] == list(range(8))
+    assert not found.complete
+    row = verify(case(walk(forward, bounds={"release timer": "off"})))
+    assert row.verdict is Verdict.UNDETERMINED and row.trace is not None and row.trace.kind == "deadlock"
+    assert len(row.trace) == 7 and exit_code([row]) == 3
+
+
+def test_a_declared_terminal_state_is_no_deadlock() -> None:
+    found = search(Check(walk(forward, terminal=at_seven), ()))
+    assert found.complete and found.states == 8 and found.depth == 7
+
+
+def test_a_step_that_breaks_the_rules_is_an_error_with_its_values() -> None:
+    with pytest.raises(DomainFault, match=r"leap\(\): at may hold 0 \.\. 9; 10 was assigned"):
+        search(Check(walk(forward, leap, terminal=at_seven), ()))
+
+
+def test_an_action_that_never_fires_makes_a_pass_undetermined() -> None:
+    model = walk(forward, sleep, terminal=at_seven, bounds={"release timer": "off"})
+    assert never_fired(search(Check(model, ()))) == ["sleep"]
+    row = verify(case(model))
+    assert row.verdict is Verdict.UNDETERMINED and row.reasons == ("the action sleep never fired",)
+    resting = walk(
+        forward, sleep, terminal=at_seven, bounds={"release timer": "off"}, may_rest=frozenset({"sleep"})
+    )
+    assert verify(case(resting)).verdict is Verdict.SAFE
+
+
+def test_a_probe_that_is_never_reached_makes_a_pass_undetermined() -> None:
+    whole = reference_case()
+    asked = Question(whole.untimed.check, ("drained_while_held", "more"), {})
+    row = verify(Case(profile="r", scenario="s", untimed=asked, timed=None, witness=""))
+    assert row.verdict is Verdict.UNDETERMINED and row.reasons == ("more was never reached",)
+
+
+def test_a_violation_is_the_nearest_one() -> None:
+    found = search(Check(walk(forward, terminal=at_seven), (not_four,)))
+    assert found.stopped == "violation found"
+    assert len(found.path_to(found.violated["not_four"])) == 5
+    whole = search(Check(walk(forward, terminal=at_seven), (not_four,)), until_violation=False)
+    assert whole.complete and whole.counts["not_four"] == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (Limits(states=1000), "limit of 1,000 states reached"),
+        (Limits(seconds=1e-9), "time limit of 1e-09 s reached"),
+        (Limits(memory=8 << 20), "memory limit of 0.0 GiB reached"),
+    ],
+)
+def test_a_search_that_is_cut_short_is_undetermined(limits: Limits, reason: str) -> None:
+    row = verify(reference_case(), limits)
+    assert row.verdict is Verdict.UNDETERMINED
+    assert row.reasons == (reason,) and not row.run.complete
+    assert exit_code([row]) == 3
+
+
+@pytest.mark.parametrize("limits", [{"states": 0}, {"seconds": -1.0}, {"memory": 0}])
+def test_limits_are_positive(limits: dict[str, int]) -> None:
+    with pytest.raises(DeclarationError, match="must be greater than 0"):
+        Limits(**limits)
+
+
+def test_interruption_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def interrupt(self: Partition, *_: object) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise KeyboardInterrupt
+        return advance(self, *_)  # type: ignore[arg-type]
+
+    advance = Partition.advance
+    monkeypatch.setattr(Partition, "advance", interrupt)
+    found = search(reference_case().untimed.check)
+    assert found.stopped == "interrupted" and 1 < found.states < 581_821
+
+
+def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PROGRESS_SECONDS", 0.0)
+    seen: list[Progress] = []
+    search(reference_case().untimed.check, progress=seen.append)
+    assert len(seen) > 10
+    assert all(a.states <= b.states and a.depth <= b.depth for a, b in zip(seen, seen[1:], strict=False))
+
+
+def test_doubling_keeps_every_state_findable() -> None:
+    """The table that was grown step by step knows the same states as one filled anew."""
+    check = Check(reference(), (reference_properties.no_late_write,))
+    found = search(check, until_violation=False)
+    packing = packing_of(check.model.layout)
+    partition = Partition(packing.words, 1, 1 << 30)
+    for position in range(0, found.states, 997):
+        values = found.path_to(position)[-1]
+        partition.add_root(packing.pack(values))
+        assert found.position_of(values) == position
+        assert partition.find(packing.pack(values)) == partition.count - 1
+
+
+@pytest.mark.parametrize("bits", [18, 19])
+def test_doubling_equals_entering_anew(bits: int) -> None:
+    chance = np.random.default_rng(5)
+    count = int((1 << bits) * 0.7)
+    states = np.zeros(count, np.uint64)
+    states[:] = chance.permutation(np.arange(1, count + 1, dtype=np.uint64))
+    filled = {size: np.zeros(1 << size, np.uint64) for size in (bits, bits + 1)}
+    for size, slots in filled.items():
+        copy = np.zeros(count, np.uint64)
+        for position in range(count):
+            word = states[position : position + 1]
+            assert kernel.insert(copy, slots, np.uint64(64 - size), word, (0,), position) == -1 - position
+    doubled = np.zeros(2 << bits, np.uint64)
+    kernel.double(filled[bits], doubled, bits)
+    assert sorted(doubled[doubled != 0]) == sorted(filled[bits + 1][filled[bits + 1] != 0])
+    for position in range(0, count, 101):
+        word = states[position : position + 1]
+        assert kernel.lookup(states, doubled, np.uint64(63 - bits), word, (0,)) == position
+
+
+def test_packing_round_trip_and_the_bit_that_stays_free() -> None:
+    for check in (toys.counter(64), toys.counter(63), toys.ring(), toys.arithmetic()):
+        packing = packing_of(check.model.layout)
+        values = tuple(cell.domain.hi for cell in check.model.layout.cells)
+        words = packing.pack(values)
+        assert packing.unpack(words) == values
+        assert words[0] < 2**63

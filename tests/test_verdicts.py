@@ -1,0 +1,133 @@
+"""The verdict table, computed; and each known fix taken away, which must break what it mends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from draincheck.explorer.verify import Row, Verdict, exit_code, verify
+from draincheck.models.drain import SCENARIOS
+from draincheck.models.profile import Profile, Setting, catalogue, load_profile
+from draincheck.properties.cases import drain_case, reference_case, scenario_with
+
+CORRUPTS, CONDITIONAL, SAFE = Verdict.CORRUPTS, Verdict.CONDITIONAL, Verdict.SAFE
+
+# What the disclosure, the facts and the runs of the releases' own classes lead one to expect.
+EXPECTED = {
+    "sglang-0.5.18-mooncake": {"abort": CORRUPTS, "failed-send": CORRUPTS},
+    "sglang-0.5.20-mooncake": {"abort": CORRUPTS, "failed-send": CORRUPTS},
+    "sglang-0.5.21-mooncake": {"abort": CONDITIONAL, "failed-send": CORRUPTS},
+    "sglang-0.5.22-mooncake": {"abort": CONDITIONAL, "failed-send": CONDITIONAL},
+    "sglang-0.5.23-mooncake": {"abort": CONDITIONAL, "failed-send": CONDITIONAL},
+}
+
+
+@cache
+def row(profile: str, scenario: str, timer: bool = True) -> Row:
+    return verify(drain_case(load_profile(profile), SCENARIOS[scenario], timer=timer))
+
+
+def test_the_catalogue_is_what_is_expected_of() -> None:
+    assert list(catalogue()) == sorted(EXPECTED)
+
+
+@pytest.mark.parametrize("profile", EXPECTED)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_verdict(profile: str, scenario: str) -> None:
+    found = row(profile, scenario)
+    assert found.verdict is EXPECTED[profile][scenario]
+    assert found.property == "no_late_write"
+    assert found.trace is not None and found.trace.violation is not None
+    expiries = [step.label for step in found.trace.steps if step.label.startswith("release_expired")]
+    assert bool(expiries) is (found.verdict is CONDITIONAL)
+    assert found.trace.steps[-1].label == "land(rank=0)"
+
+
+@pytest.mark.parametrize("profile", ["sglang-0.5.22-mooncake", "sglang-0.5.23-mooncake"])
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_safe_without_the_release_timer(profile: str, scenario: str) -> None:
+    found = row(profile, scenario, False)
+    assert found.verdict is SAFE and found.run.complete and found.trace is None
+    assert found.run.bounds["release timer"] == "off"
+    assert all(found.run.hits.values())
+    assert found.witness is not None and found.witness.subject == "drained_hold"
+
+
+def test_a_conditional_trace_has_the_timer_fire_before_the_write_is_over() -> None:
+    found = row("sglang-0.5.23-mooncake", "abort")
+    assert found.trace is not None
+    labels = [step.label for step in found.trace.steps]
+    assert labels.index("release_expired(room=0)") < labels.index("land(rank=0)")
+    assert not any(label.startswith("release_drained") for label in labels)
+
+
+def with_knobs(profile: str, **settings: Setting) -> Profile:
+    base = load_profile(profile)
+    return replace(base, settings={**base.settings, **settings})
+
+
+def verdicts(profile: Profile) -> dict[str, Verdict]:
+    return {name: verify(drain_case(profile, scenario)).verdict for name, scenario in SCENARIOS.items()}
+
+
+NEWEST = "sglang-0.5.23-mooncake"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {"abort": CONDITIONAL, "failed-send": CONDITIONAL}),
+        # deferred release, default-on: #35049, #41023
+        ({"hold_enabled": False}, {"abort": CORRUPTS, "failed-send": CORRUPTS}),
+        # hold on every failure kind: #41404
+        ({"hold_causes": "decode_initiated"}, {"abort": CONDITIONAL, "failed-send": CORRUPTS}),
+        # failed Mooncake sends are not acknowledged as drained: #43719
+        ({"poison_on_fail": False}, {"abort": CONDITIONAL, "failed-send": CORRUPTS}),
+    ],
+)
+def test_a_fix_taken_away_breaks_what_it_mends(settings: dict[str, Setting], expected: dict[str, Verdict]) -> None:
+    assert verdicts(with_knobs(NEWEST, **settings)) == expected
+
+
+def test_the_flag_protects_aborts_on_the_release_that_has_it_off() -> None:
+    flagged = with_knobs("sglang-0.5.20-mooncake", hold_enabled=True)
+    assert verdicts(flagged) == {"abort": CONDITIONAL, "failed-send": CORRUPTS}
+
+
+def test_two_prefill_ranks_corrupt_through_the_sibling_of_a_failed_one() -> None:
+    """Decode frees at once when one rank reports failure, while the other rank's write is in flight."""
+    flagged = with_knobs("sglang-0.5.20-mooncake", hold_enabled=True)
+    scenario = replace(scenario_with("failed-send", {"ranks": 2, "chunks": 1, "slots": 1}), aborts=False)
+    found = verify(drain_case(flagged, scenario))
+    assert found.verdict is CORRUPTS
+
+
+def test_an_unknown_knob_is_taken_as_the_worse_value_and_said() -> None:
+    found = verify(drain_case(with_knobs(NEWEST, poison_on_fail="unknown"), SCENARIOS["failed-send"]))
+    assert found.verdict is CORRUPTS
+    assert dict(found.assumed) == {"poison_on_fail": False}
+
+
+def test_exit_codes() -> None:
+    safe, conditional = row(NEWEST, "abort", False), row(NEWEST, "abort")
+    undetermined = replace(safe, verdict=Verdict.UNDETERMINED)
+    assert exit_code([safe]) == 0
+    assert exit_code([safe, conditional]) == 1
+    assert exit_code([safe, undetermined]) == 3
+    assert exit_code([undetermined, conditional]) == 1
+
+
+def test_reference_verdicts() -> None:
+    found = verify(reference_case())
+    assert found.verdict is SAFE
+    assert (found.run.states, found.run.transitions) == (581_821, 1_983_016)
+    assert found.witness is not None
+
+
+@pytest.mark.slow
+def test_two_prefill_ranks_in_the_whole_scenario() -> None:
+    scenario = scenario_with("abort", {"ranks": 2})
+    found = verify(drain_case(load_profile(NEWEST), scenario))
+    assert found.verdict is CONDITIONAL and found.without_timer is not None
+    assert found.without_timer.states > 40_000_000
