@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,13 +50,18 @@ def main() -> None:
 @click.option("--scenario", "scenarios", multiple=True, help="Only this scenario (may be repeated).")
 @click.option("--prefill-ranks", type=int, help="Prefill ranks that write to the decode rank.")
 @click.option("--rooms", type=int, help="Requests with a transfer.")
-@click.option("--chunks", type=int, help="Chunks, and slots, of a request.")
-@click.option("--slots", type=int, help="Slots of decode's pool.")
+@click.option("--chunks", type=int, help="Chunks of a request; each has a slot.")
+@click.option("--slots", type=int, help="Slots of decode's pool (default: one request's).")
 @click.option("--no-timer", is_flag=True, help="Switch the release timer off: a hold ends by acks only.")
 @click.option("--timer", type=int, help="For the reference model: the hold, in ticks.")
 @click.option("--max-states", type=int, help="Give up after so many states.")
 @click.option("--max-seconds", type=float, help="Give up after so much time, for each search.")
-@click.option("--max-memory", type=float, metavar="GIB", help="Give up at so much memory (default: 70 % of what is free).")
+@click.option(
+    "--max-memory",
+    type=float,
+    metavar="GIB",
+    help="Give up at so much memory (default: 70 % of what is free).",
+)
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--witness", is_flag=True, help="Where nothing fails, show a run that exercises the property.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -104,7 +109,11 @@ def verify(
 
 
 def _cases(
-    profiles: Sequence[str], scenarios: Sequence[str], sizes: dict[str, int], timer: int | None, no_timer: bool
+    profiles: Sequence[str],
+    scenarios: Sequence[str],
+    sizes: dict[str, int],
+    timer: int | None,
+    no_timer: bool,
 ) -> list[Case]:
     from ..models.drain import SCENARIOS
     from ..models.profile import catalogue, load_profile
@@ -120,8 +129,8 @@ def _cases(
             cases.append(reference_case(timer))
             continue
         profile = load_profile(name)
-        for scenario in scenarios or list(SCENARIOS):
-            cases.append(drain_case(profile, scenario_with(scenario, sizes), timer=not no_timer))
+        chosen = [scenario_with(scenario, sizes) for scenario in scenarios or list(SCENARIOS)]
+        cases += [drain_case(profile, scenario, timer=not no_timer) for scenario in chosen]
     return cases
 
 
@@ -142,7 +151,7 @@ def _run_cases(cases: Sequence[Case], limits: Limits) -> list[Row]:
 
 
 @contextmanager
-def _progress() -> Iterator[Watch | None]:
+def _progress() -> Generator[Watch | None]:
     """A line on the terminal that says how far the search is; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None

@@ -39,7 +39,8 @@ class Expression:
     uid: int
 
     def __bool__(self) -> bool:
-        return self.graph.decider.decide(truth(self))
+        condition = truth(self)
+        return bool(condition) if isinstance(condition, int) else self.graph.decider.decide(condition)
 
     def __index__(self) -> int:
         return self.graph.decider.pick(self)

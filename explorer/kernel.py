@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir  # pyright: ignore[reportMissingTypeStubs]
 from numba import njit, types  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
-from numba.core import cgutils  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from numba.core import cgutils as _cgutils  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from numba.extending import intrinsic  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from .native import FAULT_BIT, ORIGIN_SHIFT
@@ -37,6 +37,7 @@ TAG_TOP = 56
 """A tag holds the hash bits below this one, 32 of them: see `double`."""
 
 u = np.uint64
+cgutils: Any = _cgutils
 _ID_MASK = np.uint64((1 << ID_BITS) - 1)
 _TAG_MASK = np.uint64(((1 << 32) - 1) << 32)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -215,7 +216,7 @@ def advance(
         if count + size * u(instances) > u(limit):
             reason = FULL
             break
-        made = u(_call_expand(expand, states_at + cursor * row, np.int64(cursor), np.int64(size), out_at))
+        made = u(_call_expand(expand, states_at + cursor * row, np.int64(cursor), np.int64(size), out_at))  # pyright: ignore
         stepped[: np.int64(size)] = 0
         kept = faulted = _ZERO
         for i in range(made):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-import llvmlite.binding as llvm  # pyright: ignore[reportMissingTypeStubs]
+import llvmlite.binding as _llvm  # pyright: ignore[reportMissingTypeStubs]
 from llvmlite import ir  # pyright: ignore[reportMissingTypeStubs]
 
 from .expression import Expression, Value
@@ -30,10 +30,11 @@ FAULT_BIT = 1 << 19
 LEAVES_PER_FUNCTION = 192
 MAX_PREDICATES = 60
 
+llvm: Any = _llvm  # llvmlite has no type annotations
 I64 = ir.IntType(64)
 POINTER = I64.as_pointer()
 Irv = Any
-"""llvmlite has no type annotations; its values are named by this alias."""
+"""A value of llvmlite's IR."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,7 @@ def _function(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
 
 
 def _emit_expand(module: Any, packing: Packing, commands: Sequence[Command]) -> None:
-    parts = [
-        _emit_expand_part(module, f"expand_{n}", packing, group) for n, group in enumerate(_groups(commands))
-    ]
+    parts = [_emit_expand_part(module, f"expand_{n}", packing, group) for n, group in enumerate(_groups(commands))]
     function, builder = _function(module, "expand", 4)
     states, first, count, out = function.args
     written = _word(0)
@@ -194,9 +193,7 @@ def _groups(commands: Sequence[Command]) -> list[list[tuple[int, Command]]]:
     return groups
 
 
-def _emit_expand_part(
-    module: Any, name: str, packing: Packing, commands: Sequence[tuple[int, Command]]
-) -> Any:
+def _emit_expand_part(module: Any, name: str, packing: Packing, commands: Sequence[tuple[int, Command]]) -> Any:
     function, builder = _function(module, name, 5)
     function.linkage = "internal"
     states, first, count, out, written = function.args
@@ -307,6 +304,4 @@ def compile_native(text: str, level: int = 2) -> Native:
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     observe = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_uint64] * 6))(engine.get_function_address("observe"))
-    return Native(
-        engine.get_function_address("expand"), engine.get_function_address("terminal"), observe, engine
-    )
+    return Native(engine.get_function_address("expand"), engine.get_function_address("terminal"), observe, engine)

@@ -41,9 +41,7 @@ class Packing:
 
     def unpack(self, words: Sequence[int]) -> tuple[int, ...]:
         """The value of each cell."""
-        return tuple(
-            ((int(words[place.word]) & place.mask) >> place.shift) + place.lo for place in self.places
-        )
+        return tuple(((int(words[place.word]) & place.mask) >> place.shift) + place.lo for place in self.places)
 
 
 def packing_of(layout: Layout) -> Packing:

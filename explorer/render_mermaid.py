@@ -13,6 +13,7 @@ from ..models.model import SlotView
 from ..protocol.language import DraincheckError
 from .render_terminal import (
     LEGEND,
+    SEPARATOR,
     arrow_of,
     bounds_words,
     change_words,
@@ -36,7 +37,7 @@ BAND = 24
 MOST_LINES = 24
 """Lines of a text; what is longer is cut, with a line that says so."""
 
-_SPECIAL = re.compile(r"[^\w\s.,:()\[\]=/~-]", re.ASCII)
+_SPECIAL = re.compile(r"[!\"#$%&'*+;<>?@\\^`{|}]")
 
 
 class MermaidLimitError(DraincheckError):
@@ -65,11 +66,7 @@ def escape(text: str) -> str:
 
     That includes `#` (`#35;`) and `;` (`#59;`), which begin a code and end a statement.
     """
-    return _SPECIAL.sub(lambda match: _code(match[0]), one_line(text))
-
-
-def _code(char: str) -> str:
-    return f"#{ord(char)};" if char.isascii() else char
+    return _SPECIAL.sub(lambda match: f"#{ord(match[0])};", one_line(text))
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,11 @@ class _Lanes:
     names: tuple[str, ...]
 
     def id(self, lane: str) -> str:
+        """The participant of a lane."""
         return f"L{self.names.index(lane)}"
 
     def note(self, lane: str, lines: Iterable[str]) -> str:
+        """A note over one lane."""
         return f"Note over {self.id(lane)}: {_text(lines, LINE)}"
 
     def band(self, lines: Iterable[str]) -> str:
@@ -90,6 +89,7 @@ class _Lanes:
         return f"Note over {ends}: {_text(lines, max(LINE, BAND * len(self.names)))}"
 
     def declared(self) -> list[str]:
+        """The participants' declarations; a trace without steps has no lane, and a diagram needs one."""
         names = self.names or ("the initial state",)
         return [f"participant L{number} as {_text([name], 14)}" for number, name in enumerate(names)]
 
@@ -103,9 +103,7 @@ def _text(lines: Iterable[str], width: int) -> str:
     return "<br/>".join(map(escape, wrapped)) or "-"
 
 
-def _block(
-    trace: Trace, lanes: _Lanes, step: TraceStep, before: Sequence[SlotView], changes: bool
-) -> list[str]:
+def _block(trace: Trace, lanes: _Lanes, step: TraceStep, before: Sequence[SlotView], changes: bool) -> list[str]:
     """The statements of one step."""
     title = f"{step.number}. {step.label}"
     said = [*messages(step), *([step.choice] if step.choice else [])]
@@ -131,12 +129,11 @@ def _block(
 def _assemble(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequence[Sequence[str]]) -> str:
     head = [headline(trace), trace.sentence, *([LEGEND] if has_ghosts(trace) else []), *notes]
     foot = [f"still on its way: {each}" for each in trace.pending]
-    if trace.bounds:
-        foot.append(f"bounds: {bounds_words(trace)}")
+    foot.append(SEPARATOR.join(bounds_words(trace)))
     statements = [*lanes.declared(), lanes.band(head), *chain.from_iterable(blocks)]
     if trace.violation and not blocks:
         statements.append(lanes.band(failure_words(trace.violation)))
-    if foot:
+    if any(foot):
         statements.append(lanes.band(foot))
     return "\n".join(["sequenceDiagram", *(f"    {statement}" for statement in statements), ""])
 

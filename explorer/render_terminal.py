@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from rich.text import Text
 
@@ -37,27 +37,27 @@ def terminal(trace: Trace, width: int = WIDTH) -> Text:
     the lanes, the steps become a list.
     """
     grid = _grid(trace, width)
-    text = Text(no_wrap=True, overflow="ignore", end="")
     blocks = [_head(trace, width)]
     if grid:
         blocks.append(grid.headings())
     for step, before in with_slots(trace):
         failing = trace.violation is not None and step is trace.steps[-1]
         style = "bold red" if failing else "bold"
-        lines = [grid.row(step, style)] if grid else _listed(step, style, width, _digits(trace))
+        what = [grid.row(step, style)] if grid else _listed(step, style, width, _digits(trace))
         pieces = [] if grid else _arrow_in_words(step)
-        blocks.append([*lines, *_details(pieces, step, before, width, _digits(trace) + 2)])
+        blocks.append([*what, *_details(pieces, step, before, width, _digits(trace) + 2)])
     blocks.append(_foot(trace, width))
-    for block in blocks:
-        for line in block:
-            line.rstrip()
-            text.append_text(line).append("\n")
+    lines = list(chain.from_iterable(blocks))
+    for line in lines:
+        line.rstrip()
+    text = Text("\n").join(lines)
+    text.no_wrap, text.overflow = True, "ignore"
     return text
 
 
 def terminal_text(trace: Trace, width: int = WIDTH) -> str:
     """The same diagram without colours, for files and logs."""
-    return terminal(trace, width).plain
+    return terminal(trace, width).plain + "\n"
 
 
 # The words.
@@ -146,9 +146,10 @@ def failure_words(violation: Violation) -> list[str]:
     return [one_line(line) for line in (f"✗ {violation.conjunct} is false", values) if line]
 
 
-def bounds_words(trace: Trace) -> str:
-    """What the trace's model is limited to."""
-    return one_line(" · ".join(f"{name} {value}" for name, value in trace.bounds.items()))
+def bounds_words(trace: Trace) -> list[str]:
+    """What the trace's model is limited to, bound by bound."""
+    words = [one_line(f"{name} {value}") for name, value in trace.bounds.items()]
+    return [f"bounds: {words[0]}", *words[1:]] if words else []
 
 
 # Head, foot and details.
@@ -169,9 +170,7 @@ def _foot(trace: Trace, width: int) -> list[Text]:
     if trace.pending:
         first, *more = (one_line(each) for each in trace.pending)
         lines += _flow([(f"still on their way: {first}", ""), *((each, "") for each in more)], width, 0)
-    if trace.bounds:
-        lines += _flow([(f"bounds: {bounds_words(trace)}", "dim")], width, 0)
-    return lines
+    return [*lines, *_flow([(bound, "dim") for bound in bounds_words(trace)], width, 0)]
 
 
 def _details(
@@ -182,8 +181,7 @@ def _details(
         pieces.append((one_line(step.choice), "dim"))
     pieces += [(change_words(each), "dim italic" if each.ghost else "dim") for each in step.changes]
     slots: list[Piece] = [
-        (slot_words(was, slot), "dim" if was == slot else "bold yellow")
-        for was, slot in slot_pairs(step, before)
+        (slot_words(was, slot), "dim" if was == slot else "bold yellow") for was, slot in slot_pairs(step, before)
     ]
     return [*_flow(pieces, width, indent), *_flow(slots, width, indent)]
 
@@ -202,9 +200,7 @@ def _flow(pieces: Sequence[Piece], width: int, indent: int) -> list[Text]:
 
 
 def _listed(step: TraceStep, style: str, width: int, digits: int) -> list[Text]:
-    return _flow(
-        [(f"{step.number:>{digits}}. {one_line(step.lane)}: {one_line(step.label)}", style)], width, 0
-    )
+    return _flow([(f"{step.number:>{digits}}. {one_line(step.lane)}: {one_line(step.label)}", style)], width, 0)
 
 
 def _arrow_in_words(step: TraceStep) -> list[Piece]:
@@ -226,13 +222,16 @@ class _Line:
         self._cells: list[Piece] = [(" ", "")] * width
 
     def put(self, at: int, text: str, style: str) -> None:
+        """Writes over what is there."""
         for offset, char in enumerate(text):
             self._cells[at + offset] = char, style
 
     def holds(self, at: int) -> str:
+        """The character at a place."""
         return self._cells[at][0]
 
     def text(self) -> Text:
+        """The line for rich."""
         line = Text()
         for style, run in groupby(self._cells, key=lambda cell: cell[1]):
             line.append("".join(char for char, _ in run), style)
@@ -249,6 +248,7 @@ class _Grid:
     titles: dict[str, list[str]]
 
     def headings(self) -> list[Text]:
+        """The names of the lanes above their lifelines, aligned at the bottom."""
         height = max((len(title) for title in self.titles.values()), default=0)
         lines = [_Line(self.width) for _ in range(height)]
         for lane, title in self.titles.items():

@@ -47,17 +47,11 @@ def _without_timer(row: Row) -> str:
 
 def legend(rows: Sequence[Row]) -> list[str]:
     """What the verdicts in the table mean, within which bounds, and what is doubtful about them."""
-    lines = [
-        f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(row.verdict is verdict for row in rows)
-    ]
-    for bounds in dict.fromkeys(_bounds_text(row) for row in rows):
-        lines.append(f"Bounds: {bounds}")
-    for row in rows:
-        for reason in row.reasons:
-            lines.append(f"{row.profile} / {row.scenario}: {reason}")
+    lines = [f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(row.verdict is verdict for row in rows)]
+    lines += [f"Bounds: {bounds}" for bounds in dict.fromkeys(_bounds_text(row) for row in rows)]
+    lines += [f"{row.profile} / {row.scenario}: {reason}" for row in rows for reason in row.reasons]
     assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
-    for (profile, name), value in assumed.items():
-        lines.append(f"{profile}: {name} is unknown and taken as {value}")
+    lines += [f"{profile}: {name} is unknown and taken as {value}" for (profile, name), value in assumed.items()]
     return lines
 
 

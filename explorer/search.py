@@ -67,10 +67,10 @@ class Exploration:
     seconds: float = 0.0
     bytes_used: int = 0
     stopped: str = ""
-    violated: dict[str, int] = field(default_factory=lambda: {})
-    reached: dict[str, int] = field(default_factory=lambda: {})
-    counts: dict[str, int] = field(default_factory=lambda: {})
-    hits: dict[str, int] = field(default_factory=lambda: {})
+    violated: dict[str, int] = field(default_factory=dict[str, int])
+    reached: dict[str, int] = field(default_factory=dict[str, int])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    hits: dict[str, int] = field(default_factory=dict[str, int])
     deadlock: int | None = None
     path_to: Callable[[int], list[Values]] = lambda position: []
     position_of: Callable[[Values], int | None] = lambda values: None
@@ -115,7 +115,7 @@ def compile_check(check: Check) -> Compiled:
 
 def search(
     check: Check | Compiled,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: Limits = Limits(),
     *,
     until_violation: bool = True,
     progress: Callable[[Progress], None] | None = None,
@@ -197,9 +197,7 @@ class _Search:
         if self._progress and time.perf_counter() - self._shown >= PROGRESS_SECONDS:
             self._shown = time.perf_counter()
             frontier = visited.count - visited.cursor
-            self._progress(
-                Progress(visited.count, visited.transitions, self._result.depth, frontier, seconds)
-            )
+            self._progress(Progress(visited.count, visited.transitions, self._result.depth, frontier, seconds))
         if limits.states and visited.count >= limits.states and visited.cursor < visited.count:
             return f"limit of {limits.states:,} states reached"
         if limits.seconds and seconds >= limits.seconds and visited.cursor < visited.count:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal
 
-from ..properties.cases import check_from
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..models.drain import Scenario
+from ..models.profile import parse_profile
+from ..properties.cases import Question, drain_case, reference_case
+from ..properties.check import Check
 from ..properties.property import Probe, Property
 from ..protocol.language import DraincheckError
 from .trace import Trace, deadlock_trace, rerun, violation_trace, witness_trace
 
-FORMAT = "draincheck-trace"
 VERSION = 1
 
 
@@ -19,21 +22,59 @@ class TraceFileError(DraincheckError):
     """A file that is no trace, or one of another version."""
 
 
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class DrainSource(_Strict):
+    """What a trace of the drain protocol was made from: the whole profile, so that the file stands alone."""
+
+    kind: Literal["drain"]
+    profile: dict[str, Any]
+    scenario: Scenario
+    timed: bool
+
+
+class ReferenceSource(_Strict):
+    """What a trace of the reference model was made from; `ticks` is its hold, None without timer."""
+
+    kind: Literal["reference"]
+    ticks: int | None
+
+
+class SavedStep(_Strict):
+    """A step: the label of its instance, and what it chose."""
+
+    action: str
+    choices: list[int]
+
+
+class SavedTrace(_Strict):
+    """The contents of a trace file."""
+
+    format: Literal["draincheck-trace"]
+    version: Literal[1]
+    model: str
+    kind: Literal["violation", "witness", "deadlock"]
+    subject: str
+    source: Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
+    initial: list[int]
+    steps: list[SavedStep]
+
+
 def dump(trace: Trace) -> str:
     """A trace as JSON: its source, why it is shown, the initial state, and the steps with their choices."""
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "model": trace.model,
-            "kind": trace.kind,
-            "subject": trace.subject,
-            "source": trace.source,
-            "initial": list(trace.initial),
-            "steps": [{"action": step.instance.label, "choices": list(step.chosen)} for step in trace.taken],
-        },
-        indent=1,
-    )
+    data = {
+        "format": "draincheck-trace",
+        "version": VERSION,
+        "model": trace.model,
+        "kind": trace.kind,
+        "subject": trace.subject,
+        "source": trace.source,
+        "initial": trace.initial,
+        "steps": [{"action": step.instance.label, "choices": step.chosen} for step in trace.taken],
+    }
+    return SavedTrace.model_validate(data, strict=False).model_dump_json(indent=1)
 
 
 def save(trace: Trace, folder: Path) -> Path:
@@ -51,34 +92,45 @@ def save(trace: Trace, folder: Path) -> Path:
 def load(path: Path) -> Trace:
     """Reads a trace and executes it. Raises TraceFileError, or ReplayError if the model does not take the run."""
     try:
-        data = cast(Any, json.loads(path.read_text("utf-8")))
+        saved = SavedTrace.model_validate_json(path.read_bytes())
     except OSError as error:
         raise TraceFileError(f"{path}: cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise TraceFileError(f"{path}: this is no JSON: {error}") from None
-    if not isinstance(data, dict) or cast(dict[str, Any], data).get("format") != FORMAT:
-        raise TraceFileError(f'{path}: this is no trace; traces are saved by "draincheck verify --save DIR"')
-    fields = cast(dict[str, Any], data)
-    if fields.get("version") != VERSION:
-        raise TraceFileError(f"{path}: version {fields.get('version')!r} of the format; this draincheck reads {VERSION}")
-    try:
-        return _execute(fields)
-    except (KeyError, TypeError, ValueError) as error:
-        raise TraceFileError(f"{path}: the trace is damaged: {type(error).__name__} {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise TraceFileError(
+            f"{path}: no trace that this version can read: {place}: {first['msg']}; "
+            'traces are saved by "draincheck verify --save DIR"'
+        ) from None
+    return _execute(saved, path)
 
 
-def _execute(fields: dict[str, Any]) -> Trace:
-    check = check_from(fields["source"])
-    initial = tuple(int(value) for value in fields["initial"])
-    taken = rerun(check.model, initial, [(step["action"], step["choices"]) for step in fields["steps"]])
-    subject, source = fields["subject"], fields["source"]
+def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
+    """The check that a trace was made with. Raises DraincheckError if its profile or sizes make no sense."""
+    if isinstance(source, ReferenceSource):
+        case = reference_case(source.ticks)
+        timed = source.ticks is not None
+    else:
+        case = drain_case(parse_profile(source.profile, origin), source.scenario)
+        timed = source.timed
+    question: Question | None = case.timed if timed else case.untimed
+    if question is None:
+        raise TraceFileError(f"{origin}: the trace has a release timer, but its profile holds nothing")
+    return question.check
+
+
+def _execute(saved: SavedTrace, path: Path) -> Trace:
+    check = check_from(saved.source, str(path))
+    initial = tuple(saved.initial)
+    taken = rerun(check.model, initial, [(step.action, step.choices) for step in saved.steps])
+    source = saved.source.model_dump()
     asked: dict[str, Property | Probe] = {each.name: each for each in (*check.properties, *check.probes)}
-    if fields["kind"] == "deadlock":
+    if saved.kind == "deadlock":
         return deadlock_trace(check.model, initial, taken, source)
-    match asked.get(subject):
+    match asked.get(saved.subject):
         case Property() as prop:
             return violation_trace(check.model, prop, initial, taken, source)
         case Probe() as probe:
             return witness_trace(check.model, probe, initial, taken, source)
         case None:
-            raise ValueError(f"{subject} is no property of {check.model.name}")
+            raise TraceFileError(f"{path}: {saved.subject} is no property of {check.model.name}")

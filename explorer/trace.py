@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ..models.model import Model, SlotView, Step, Values
 from ..properties.property import Probe, Property, Violation
@@ -76,7 +77,7 @@ class Trace:
     bounds: Mapping[str, str]
     taken: tuple[Step, ...]
     cells: tuple[str, ...]
-    source: Mapping[str, object] = field(default_factory=lambda: {})
+    source: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -86,11 +87,7 @@ def follow(model: Model, states: Sequence[Values]) -> list[Step]:
     """The steps along a sequence of states. Raises ReplayError if it is no run of the model."""
     if not states or states[0] not in model.initial_states():
         raise ReplayError(f"{model.name}: the run does not begin in an initial state")
-    return [_step_between(model, number, here, there) for number, (here, there) in enumerate(_pairs(states), 1)]
-
-
-def _pairs(states: Sequence[Values]) -> list[tuple[Values, Values]]:
-    return list(zip(states, states[1:], strict=False))
+    return [_step_between(model, number, here, there) for number, (here, there) in enumerate(pairwise(states), 1)]
 
 
 def _step_between(model: Model, number: int, here: Values, there: Values) -> Step:

@@ -359,9 +359,7 @@ def reads_of(tree: Tree) -> set[int]:
 
 def writes_of(tree: Tree) -> set[int]:
     """Positions of the cells that some leaf of a tree changes."""
-    return _fold(
-        tree, lambda _: set(), lambda leaf: {p for p, _ in leaf.writes} if isinstance(leaf, Update) else set()
-    )
+    return _fold(tree, lambda _: set(), lambda leaf: {p for p, _ in leaf.writes} if isinstance(leaf, Update) else set())
 
 
 def count_leaves(tree: Tree) -> int:

@@ -64,7 +64,7 @@ class Row:
     seconds: float
     trace: Trace | None
     witness: Trace | None
-    assumed: Mapping[str, object] = field(default_factory=lambda: {})
+    assumed: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
@@ -91,8 +91,13 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
 def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
     title = f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds['release timer']}"
-    progress = (lambda at: watch(title, at)) if watch else None
-    return search(compile_check(question.check), limits, until_violation=not case.count_all, progress=progress)
+
+    def progress(at: Progress) -> None:
+        if watch:
+            watch(title, at)
+
+    compiled = compile_check(question.check)
+    return search(compiled, limits, until_violation=not case.count_all, progress=progress)
 
 
 def _failure(question: Question, found: Exploration) -> Trace | None:

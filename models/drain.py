@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..protocol.language import NONE, Action
+from ..protocol.language import NONE, Action, DeclarationError
 from ..protocol.roles import (
     bootstrap_thread,
     decode_receiver,
@@ -32,10 +32,17 @@ from ..protocol.roles.state import (
 )
 from .model import Model, SlotView
 
+LARGEST = 8
+"""More of anything than this is beyond exhaustive search."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What happens to the transfers, and in which topology: the environment of a check, and its bounds."""
+    """What happens to the transfers, and in which topology: the environment of a check, and its bounds.
+
+    `slots` is decode's pool; None makes it just large enough for one request, so that reuse is immediate.
+    Raises DeclarationError for a size that cannot be meant.
+    """
 
     name: str
     sentence: str
@@ -44,7 +51,22 @@ class Scenario:
     rooms: int = 1
     ranks: int = 1
     chunks: int = 2
-    slots: int = 2
+    slots: int | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {"rooms": self.rooms, "prefill ranks": self.ranks, "chunks": self.chunks, "slots": self.pool}
+        for name, size in sizes.items():
+            if not 1 <= size <= LARGEST:
+                raise DeclarationError(f"{name} is {size}; allowed are whole numbers from 1 to {LARGEST}")
+        if not 0 <= self.send_faults <= LARGEST:
+            raise DeclarationError(f"failing sends is {self.send_faults}; allowed are 0 to {LARGEST}")
+        if self.pool < self.chunks:
+            raise DeclarationError(f"{self.chunks} chunks need as many slots; the pool has {self.pool}")
+
+    @property
+    def pool(self) -> int:
+        """Slots of decode's pool."""
+        return self.chunks if self.slots is None else self.slots
 
 
 SCENARIOS = {
@@ -171,7 +193,7 @@ def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> 
         Request: scenario.rooms + 1,
         PrefillRank: scenario.ranks,
         Chunk: scenario.chunks,
-        Slot: scenario.slots,
+        Slot: scenario.pool,
         SendFault: max(1, scenario.send_faults),
     }
     return Model(
@@ -188,7 +210,7 @@ def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> 
             "rooms": str(scenario.rooms),
             "victims": "1",
             "chunks": str(scenario.chunks),
-            "slots": str(scenario.slots),
+            "slots": str(scenario.pool),
             "aborts": "1 a room" if scenario.aborts else "none",
             "failing sends": str(scenario.send_faults),
             "release timer": "fires at any moment" if timer else "off",

@@ -11,8 +11,8 @@ from ..protocol.language import (
     Access,
     Action,
     DeclarationError,
-    Event,
     Disabled,
+    Event,
     Faults,
     Index,
     Instance,
@@ -80,8 +80,8 @@ class Model:
     knobs: Any = None
     start: Callable[[Any], None] = _nothing
     terminal: Callable[[Any], int] = _never
-    faults: Mapping[str, Faults] = field(default_factory=lambda: {})
-    bounds: Mapping[str, str] = field(default_factory=lambda: {})
+    faults: Mapping[str, Faults] = field(default_factory=dict[str, Faults])
+    bounds: Mapping[str, str] = field(default_factory=dict[str, str])
     may_rest: frozenset[str] = frozenset()
     slots: Callable[[Any], Sequence[SlotView]] = _no_slots
 
@@ -101,7 +101,7 @@ class Model:
             count += product
         if count > MAX_INSTANCES:
             raise DeclarationError(
-                f"model {self.name}: its sizes give {count:,} action instances; at most {MAX_INSTANCES:,} can be explored"
+                f"model {self.name}: its sizes give {count:,} action instances; at most {MAX_INSTANCES:,} are explored"
             )
 
     @cached_property
@@ -160,6 +160,4 @@ class Model:
 
     def describe(self, values: Sequence[int]) -> dict[str, str]:
         """Each cell's name and its value in words."""
-        return {
-            cell.name: cell.domain.show(value) for cell, value in zip(self.layout.cells, values, strict=True)
-        }
+        return {cell.name: cell.domain.show(value) for cell, value in zip(self.layout.cells, values, strict=True)}

@@ -26,6 +26,7 @@ from ..protocol.language import DraincheckError
 from ..protocol.roles.knobs import Knobs
 
 UNKNOWN = "unknown"
+FOLDER = "draincheck.models"
 Setting = bool | int | str
 
 
@@ -61,27 +62,27 @@ def _yes_no(meaning: str, worse: bool) -> KnobSpec:
 
 KNOBS: Mapping[str, KnobSpec] = {
     "hold_enabled": _yes_no("decode holds slots after a failed transfer, with default flags", False),
-    "hold_causes": KnobSpec(
-        "which failures are held", ("none", "decode_initiated", "all"), "none"
-    ),
+    "hold_causes": KnobSpec("which failures are held", ("none", "decode_initiated", "all"), "none"),
     "arm_order": KnobSpec(
         "when acks begin to be counted, seen from the sending of ABORT", ("never", "after", "before"), "after"
     ),
     "gen_tags": _yes_no("ABORT and ack carry a generation, and decode compares it", False),
     "drain_ack": _yes_no("prefill can acknowledge that a room has drained", False),
-    "ack_target": KnobSpec(
-        "whom prefill owes an ack", ("none", "single", "broadcast", "per_endpoint"), "single"
-    ),
+    "ack_target": KnobSpec("whom prefill owes an ack", ("none", "single", "broadcast", "per_endpoint"), "single"),
     "ack_target_survives_clear": _yes_no("clearing a room keeps the ack that is owed", False),
     "inactive_register": KnobSpec(
-        "whether an ABORT for a room that is not active is owed an ack", ("never", "if_counted", "always"), "never"
+        "whether an ABORT for a room that is not active is owed an ack",
+        ("never", "if_counted", "always"),
+        "never",
     ),
     "failed_terminal": _yes_no("a failed room stays failed", False),
     "reopen_resets": _yes_no("a room that is opened anew loses what an earlier life left", False),
     "poison_on_fail": _yes_no("a failed send forbids the room's ack", False),
     "failed_chunk_uncounted": _yes_no("the chunk of a failed send is uncounted", True),
     "count_point": KnobSpec(
-        "when the worker counts a chunk, seen from its look at the room", ("before_test", "after_test"), "after_test"
+        "when the worker counts a chunk, seen from its look at the room",
+        ("before_test", "after_test"),
+        "after_test",
     ),
     "wait_for_siblings": _yes_no("the worker waits for all parts of a failed call", False),
     "release_agreement": KnobSpec("who decides that a hold ends", ("rank_local", "tp"), "rank_local"),
@@ -93,11 +94,11 @@ KNOBS: Mapping[str, KnobSpec] = {
     ),
     "meta_complete": KnobSpec("when a room's metadata is complete", ("exact", "at_least"), "at_least"),
     "policy": KnobSpec("when decode allocates", ("early", "prefill_complete"), "early"),
-    "reject": KnobSpec(
-        "where a rejected request is stopped", ("handed_off", "after_forward", "at_door"), "handed_off"
-    ),
+    "reject": KnobSpec("where a rejected request is stopped", ("handed_off", "after_forward", "at_door"), "handed_off"),
     "checksum": KnobSpec(
-        "what happens on a checksum mismatch, with the check on", ("absent", "local_drop", "agreed_drop"), "absent"
+        "what happens on a checksum mismatch, with the check on",
+        ("absent", "local_drop", "agreed_drop"),
+        "absent",
     ),
     "staging_retry_resends": _yes_no("a deferred staging chunk starts again at its first destination", True),
 }
@@ -142,7 +143,7 @@ class Profile:
 
 def catalogue() -> Iterator[str]:
     """Names of the profiles that come with draincheck, in order."""
-    folder = files(__package__)
+    folder = files(FOLDER)
     yield from sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
 
 
@@ -150,7 +151,7 @@ def load_profile(name_or_path: str) -> Profile:
     """A profile of the catalogue by name, or from a TOML file. Raises ProfileError."""
     if name_or_path in catalogue():
         origin = f"{name_or_path}.toml"
-        text = files(__package__).joinpath(origin).read_text("utf-8")
+        text = files(FOLDER).joinpath(origin).read_text("utf-8")
     else:
         origin = name_or_path
         text = _read(name_or_path)
@@ -203,7 +204,9 @@ def _knob(data: Mapping[str, Any], key: str, spec: KnobSpec, origin: str) -> tup
     if entry is None:
         raise ProfileError(f"{origin}: knob {key} is missing ({spec.meaning}); allowed: {spec.describe()}")
     if not isinstance(entry, Mapping) or "value" not in entry:
-        raise ProfileError(f"{origin}: {key} must be a table [{key}] with value and evidence; allowed: {spec.describe()}")
+        raise ProfileError(
+            f"{origin}: {key} must be a table [{key}] with value and evidence; allowed: {spec.describe()}"
+        )
     table = cast(Mapping[str, Any], entry)
     value = table["value"]
     allowed = (*spec.allowed, UNKNOWN)
@@ -213,7 +216,8 @@ def _knob(data: Mapping[str, Any], key: str, spec: KnobSpec, origin: str) -> tup
     proof = table.get("evidence")
     if not isinstance(proof, str) or not proof.strip():
         raise ProfileError(
-            f'{origin}: {key}.evidence is missing; name file and function of the release or a PR number, or set value = "unknown"'
+            f"{origin}: {key}.evidence is missing; name file and function of the release or a PR number, "
+            'or set value = "unknown"'
         )
     extra = sorted(set(table) - {"value", "evidence"})
     if extra:

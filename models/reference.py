@@ -11,6 +11,7 @@ from typing import Any
 
 from ..protocol.language import (
     NONE,
+    DeclarationError,
     Index,
     State,
     action,
@@ -252,15 +253,17 @@ def slot_views(s: Reference) -> list[SlotView]:
     return views
 
 
+MAX_TIMER = 15
+
 UNTIMED = (
     admit, produce, dequeue, land, succeed, finish, abort, recv_abort, send_ack, recv_ack, drop_ack, drained,
 )  # fmt: skip
 
 
-def reference(
-    timer: int | None = None, *, rooms: int = 2, ranks: int = 2, chunks: int = 2, slots: int = 3
-) -> Model:
+def reference(timer: int | None = None, *, rooms: int = 2, ranks: int = 2, chunks: int = 2, slots: int = 3) -> Model:
     """The reference model; `timer` is the hold in ticks, None for a hold that only acks can end."""
+    if timer is not None and not 0 <= timer <= MAX_TIMER:
+        raise DeclarationError(f"the timer is {timer} ticks; allowed are 0 to {MAX_TIMER}")
     sizes: dict[type[Any], int] = {Room: rooms, PrefillRank: ranks, Chunk: chunks, Slot: slots}
     sizes[Tick] = 1 if timer is None else timer + 1
     return Model(

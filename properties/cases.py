@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, cast
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ..models.drain import SCENARIOS, Scenario, drain_model
-from ..models.profile import ProfileError, Profile, parse_profile
+from ..models.profile import Profile
 from ..models.reference import reference
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
@@ -62,7 +62,7 @@ def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> C
         probes += [drained_hold] if drains else []
         probes += [release_under_live_write] if timed else []
         check = Check(drain_model(profile.name, knobs, scenario, timer=timed), SAFETY, tuple(probes))
-        source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timer": timed}
+        source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timed": timed}
         return Question(check, tuple(probe.name for probe in probes), source)
 
     return Case(
@@ -81,7 +81,7 @@ def reference_case(timer: int | None = None) -> Case:
     def question(ticks: int | None) -> Question:
         probes = (reference_properties.drained_while_held,)
         check = Check(reference(ticks), (reference_properties.no_late_write,), probes)
-        return Question(check, tuple(probe.name for probe in probes), {"kind": "reference", "timer": ticks})
+        return Question(check, tuple(probe.name for probe in probes), {"kind": "reference", "ticks": ticks})
 
     return Case(
         profile="reference",
@@ -93,26 +93,8 @@ def reference_case(timer: int | None = None) -> Case:
     )
 
 
-def scenario_with(name: str, sizes: Mapping[str, int]) -> Scenario:
+def scenario_with(name: str, sizes: Mapping[str, Any]) -> Scenario:
     """A scenario of the catalogue, with some of its sizes replaced. Raises DeclarationError for an unknown one."""
     if name not in SCENARIOS:
         raise DeclarationError(f"no scenario is called {name}; known are {', '.join(SCENARIOS)}")
-    return Scenario(**{**asdict(SCENARIOS[name]), **sizes})
-
-
-def check_from(source: Mapping[str, Any]) -> Check:
-    """The check that a saved trace was made with. Raises DeclarationError or ProfileError if it makes no sense."""
-    try:
-        if source["kind"] == "reference":
-            ticks = source["timer"]
-            case = reference_case(None if ticks is None else int(ticks))
-        else:
-            known = {each.name for each in fields(Scenario)}
-            scenario = Scenario(**{k: v for k, v in cast(dict[str, Any], source["scenario"]).items() if k in known})
-            case = drain_case(parse_profile(source["profile"], "the trace's profile"), scenario)
-    except (KeyError, TypeError, ValueError) as error:
-        raise DeclarationError(f"the trace does not say what it was made from: {error}") from None
-    question = case.timed if source.get("timer") else case.untimed
-    if question is None:
-        raise ProfileError("the trace uses a release timer, but its profile holds nothing")
-    return question.check
+    return replace(SCENARIOS[name], **sizes)

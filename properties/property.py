@@ -11,7 +11,7 @@ from ..models.model import Model
 from ..protocol.language import Access, DeclarationError, ModelFault
 
 
-class ClaimFailed(Exception):  # noqa: N818 - a verdict, not an error
+class ClaimFailed(Exception):
     """A conjunct of a property is false."""
 
     def __init__(self, text: str, values: dict[str, int]) -> None:

@@ -15,7 +15,4 @@ def no_late_write(s: Reference) -> None:
 @probe
 def drained_while_held(s: Reference) -> int:
     """A held room has the ack of every rank."""
-    for q in s.all(Room):
-        if s.phase[q] == Phase.HELD and all(s.acked[q, p] for p in s.all(PrefillRank)):
-            return True
-    return False
+    return any(s.phase[q] == Phase.HELD and all(s.acked[q, p] for p in s.all(PrefillRank)) for q in s.all(Room))

@@ -30,7 +30,7 @@ def explore(check: Check) -> Found:
         counts={each.name: 0 for each in (*check.properties, *check.probes)},
         hits={action.name: 0 for action in model.all_actions},
     )
-    depths: dict[Values, int] = {values: 0 for values in model.initial_states()}
+    depths: dict[Values, int] = dict.fromkeys(model.initial_states(), 0)
     queue = deque(depths)
     while queue:
         values = queue.popleft()

@@ -31,7 +31,7 @@ def drain_checks() -> Iterator[Check]:
     """Every profile in every scenario, with one chunk, with and without the release timer."""
     for name in catalogue():
         for scenario in SCENARIOS:
-            case = drain_case(load_profile(name), scenario_with(scenario, {"chunks": 1, "slots": 1}))
+            case = drain_case(load_profile(name), scenario_with(scenario, {"chunks": 1}))
             for question in filter(None, (case.untimed, case.timed)):
                 yield question.check
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import toys
-from draincheck.explorer import kernel, search as module
+from draincheck.explorer import kernel
+from draincheck.explorer import search as module
 from draincheck.explorer.packing import packing_of
 from draincheck.explorer.search import Limits, Progress, never_fired, search
 from draincheck.explorer.verify import Verdict, exit_code, verify
@@ -16,7 +19,16 @@ from draincheck.properties import reference as reference_properties
 from draincheck.properties.cases import Case, Question, reference_case
 from draincheck.properties.check import Check
 from draincheck.properties.property import claim, invariant
-from draincheck.protocol.language import DeclarationError, DomainFault, Index, State, action, field, require, upto
+from draincheck.protocol.language import (
+    DeclarationError,
+    DomainFault,
+    Index,
+    State,
+    action,
+    field,
+    require,
+    upto,
+)
 
 
 class Step(Index):
@@ -94,9 +106,7 @@ def test_an_action_that_never_fires_makes_a_pass_undetermined() -> None:
     assert never_fired(search(Check(model, ()))) == ["sleep"]
     row = verify(case(model))
     assert row.verdict is Verdict.UNDETERMINED and row.reasons == ("the action sleep never fired",)
-    resting = walk(
-        forward, sleep, terminal=at_seven, bounds={"release timer": "off"}, may_rest=frozenset({"sleep"})
-    )
+    resting = walk(forward, sleep, terminal=at_seven, bounds={"release timer": "off"}, may_rest=frozenset({"sleep"}))
     assert verify(case(resting)).verdict is Verdict.SAFE
 
 
@@ -157,7 +167,7 @@ def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Progress] = []
     search(reference_case().untimed.check, progress=seen.append)
     assert len(seen) > 10
-    assert all(a.states <= b.states and a.depth <= b.depth for a, b in zip(seen, seen[1:], strict=False))
+    assert all(a.states <= b.states and a.depth <= b.depth for a, b in pairwise(seen))
 
 
 def test_doubling_keeps_every_state_findable() -> None:

@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import index as as_index
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, cast
 
-from .action import Action, action, require
+from .action import Action, require
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, upto
 from .errors import ChannelFault, DeclarationError, ModelFault
 from .state import Event, Scalar, State, Table
@@ -117,7 +117,9 @@ class ChannelSpec(Generic[M]):
         _check_capacity(self.name, capacity)
         fields: list[Table | Scalar] = []
 
-        def add(kind: type[Table] | type[Scalar], suffix: str, domain: DomainLike, shape: tuple[type[Index], ...]) -> None:
+        def add(
+            kind: type[Table] | type[Scalar], suffix: str, domain: DomainLike, shape: tuple[type[Index], ...]
+        ) -> None:
             spec = kind(domain, shape, self.means, False)
             spec.name = f"{self.name}.{suffix}"
             spec.domain = as_domain(domain, spec.name)
@@ -145,7 +147,8 @@ def channel(
 ) -> ChannelSpec[M]:
     """Declares a FIFO channel, or one for each index of `shape`, that holds at most `capacity` messages.
 
-    The capacity may be a function of the model's sizes. Sending into a full channel is a fault that names the channel, never a silent wait or drop.
+    The capacity may be a function of the model's sizes. Sending into a full channel is a fault that names the
+    channel, never a silent wait or drop.
     """
     return ChannelSpec(message, shape, capacity, prompt, means)
 

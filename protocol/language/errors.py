@@ -41,5 +41,5 @@ class GhostFault(ModelFault):
     """Protocol code that would depend on a ghost field, or ghost code that touches the protocol."""
 
 
-class Disabled(Exception):  # noqa: N818 - control flow, not an error
+class Disabled(Exception):
     """A guard does not hold: the action cannot happen in this state. Raised by `require`."""

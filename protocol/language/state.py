@@ -10,7 +10,7 @@ the tracer, since nothing here looks inside a value: it is compared, and the com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -149,7 +149,7 @@ class Layout:
     cells: tuple[Cell, ...]
     base: Mapping[str, int]
     tables: Mapping[str, TableShape]
-    channels: Mapping[str, Any] = dataclass_field(default_factory=lambda: {})
+    channels: Mapping[str, Any] = dataclass_field(default_factory=dict[str, Any])
 
     @property
     def initial(self) -> list[int]:
@@ -301,14 +301,12 @@ class State(Generic[K]):
         if self.access is Access.GHOST and not cell.ghost:
             raise GhostFault(f"ghost code assigns {cell.name}, which is no ghost field")
         if not cell.domain.lo <= value <= cell.domain.hi:
-            raise DomainFault(
-                f"{cell.name} may hold {cell.domain.lo} .. {cell.domain.hi}; {_show(value)} was assigned"
-            )
+            raise DomainFault(f"{cell.name} may hold {cell.domain.lo} .. {cell.domain.hi}; {_show(value)} was assigned")
         # The tracer's values stay as they are; a bool or an enumeration member becomes its number.
         self.values[position] = int(value) if isinstance(value, int) else value  # pyright: ignore[reportUnnecessaryIsInstance]
 
     @contextmanager
-    def accessing(self, access: Access) -> Iterator[None]:
+    def accessing(self, access: Access) -> Generator[None]:
         """Runs a block with other rights, and restores the rights after it."""
         before, self.access = self.access, access
         try:

@@ -6,10 +6,10 @@ mem_cache allocators and common.py: release_kv_cache; decode.py: DecodePreallocQ
 from __future__ import annotations
 
 from ..language import NONE, ghost_code, require
-from .state import Chunk, Drain, Room, Slot
+from .state import Chunk, Drain, Slot
 
 
-def allocate(s: Drain, room: Room) -> None:
+def allocate(s: Drain, room: int) -> None:
     """Gives the room the lowest free slots, one for each chunk; disabled if there are too few."""
     given = 0
     for slot in s.all(Slot):
@@ -20,7 +20,7 @@ def allocate(s: Drain, room: Room) -> None:
     require(given == s.size(Chunk))
 
 
-def release(s: Drain, room: Room) -> None:
+def release(s: Drain, room: int) -> None:
     """Gives back what the room was given, whoever may write to it by now."""
     for chunk in s.all(Chunk):
         slot = s.slot[room, chunk]
@@ -30,7 +30,7 @@ def release(s: Drain, room: Room) -> None:
 
 
 @ghost_code
-def note_release(s: Drain, room: Room, slot: int) -> None:
+def note_release(s: Drain, room: int, slot: int) -> None:
     """Keeps whether a slot is given back by somebody who does not own it."""
     if s.owner[slot] != room:
         s.stray_free = slot

@@ -50,5 +50,3 @@ def receive_ack(s: Drain, rank: PrefillRank) -> None:
 def counts(s: Drain, room: int, generation: int) -> bool:
     """Whether an ack of a generation is one that the room waits for."""
     return not s.knobs.gen_tags or generation == s.tracker_generation[room]
-
-

@@ -55,7 +55,7 @@ def abort(s: Drain, room: Room) -> None:
     begin_notification(s, room)
 
 
-def begin_notification(s: Drain, room: Room) -> None:
+def begin_notification(s: Drain, room: int) -> None:
     """The scheduler turns to telling prefill; when it arms the tracker differs between releases (#41402)."""
     s.decode_room = room
     arms_first = s.knobs.hold_enabled and s.knobs.arm_order == "before"
@@ -162,7 +162,7 @@ def release_drained(s: Drain, room: Room) -> None:
 
 
 @ghost_code
-def note_drained(s: Drain, room: Room) -> None:
+def note_drained(s: Drain, room: int) -> None:
     """Keeps that the hold ended by acks."""
     s.drained[room] = True
 
@@ -179,7 +179,7 @@ def release_expired(s: Drain, room: Room) -> None:
 
 
 @ghost_code
-def note_expiry(s: Drain, room: Room) -> None:
+def note_expiry(s: Drain, room: int) -> None:
     """Keeps whether a write of the room was live, or about to be launched, when the timer fired."""
     for rank in s.all(PrefillRank):
         for write in s.nic[rank].waiting():
@@ -190,7 +190,7 @@ def note_expiry(s: Drain, room: Room) -> None:
             s.released_live = room
 
 
-def end_hold(s: Drain, room: Room) -> None:
+def end_hold(s: Drain, room: int) -> None:
     """The slots are given back, and the tracker and the receiver are cleared."""
     release(s, room)
     s.life[room] = Life.GONE
@@ -220,5 +220,3 @@ def finish(s: Drain, room: Room) -> None:
     require(idle(s) and s.life[room] == Life.DECODING)
     release(s, room)
     s.life[room] = Life.GONE
-
-

@@ -47,5 +47,3 @@ def settle_target(s: Drain, rank: int, room: int) -> None:
     s.target_generation[rank, room] = 0
     if not s.poisoned[rank, room]:
         s.report[rank].send(kind=ReportKind.ABORT_ACK, room=room, generation=generation)
-
-

@@ -230,8 +230,18 @@ class Drain(State[Knobs]):
     # environment
     send_faults = field(upto(SendFault), means="sends that have failed so far")
     # wires
-    control = channel(Control, PrefillRank, capacity=lambda sizes: 2 * sizes[Room], means="decode to a prefill rank, one socket")
-    report = channel(Report, PrefillRank, capacity=lambda sizes: 2 * sizes[Room], means="a prefill rank to decode, one socket")
+    control = channel(
+        Control,
+        PrefillRank,
+        capacity=lambda sizes: 2 * sizes[Room],
+        means="decode to a prefill rank, one socket",
+    )
+    report = channel(
+        Report,
+        PrefillRank,
+        capacity=lambda sizes: 2 * sizes[Room],
+        means="a prefill rank to decode, one socket",
+    )
     queue = channel(
         QueuedChunk,
         PrefillRank,

@@ -1,0 +1,217 @@
+"""The command line as a user meets it: output, exit codes, and no traceback for anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from draincheck.explorer.cli import main
+from draincheck.models.profile import load_profile
+
+NEWEST = "sglang-0.5.23-mooncake"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments])
+
+
+def rows(*arguments: object) -> list[dict[str, Any]]:
+    document = json.loads(run("verify", *arguments, "--json").stdout)
+    assert (document["format"], document["version"]) == ("draincheck-verify", 1)
+    return document["rows"]
+
+
+def test_verify_without_arguments_ends_with_the_table_of_all_profiles() -> None:
+    result = run("verify")
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    heading = next(i for i, line in enumerate(lines) if line.startswith("profile"))
+    table = [line.split() for line in lines[heading + 1 : heading + 11]]
+    assert [(row[0].split("-")[1], row[1], row[2]) for row in table] == [
+        ("0.5.18", "abort", "CORRUPTS"),
+        ("0.5.18", "failed-send", "CORRUPTS"),
+        ("0.5.20", "abort", "CORRUPTS"),
+        ("0.5.20", "failed-send", "CORRUPTS"),
+        ("0.5.21", "abort", "CONDITIONAL"),
+        ("0.5.21", "failed-send", "CORRUPTS"),
+        ("0.5.22", "abort", "CONDITIONAL"),
+        ("0.5.22", "failed-send", "CONDITIONAL"),
+        ("0.5.23", "abort", "CONDITIONAL"),
+        ("0.5.23", "failed-send", "CONDITIONAL"),
+    ]
+    assert "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call" in result.stdout
+    assert "release timer fires at any moment" in result.stdout
+    assert "no write landed in the slot while another request owned it" in result.stdout
+    assert "land(rank=0)" in result.stdout
+
+
+def test_json_has_the_documented_fields() -> None:
+    (row,) = rows(NEWEST, "--scenario", "abort")
+    assert {
+        "profile", "scenario", "verdict", "property", "states", "transitions", "depth", "trace_length",
+        "seconds", "bounds",
+    } <= set(row)  # fmt: skip
+    assert (row["verdict"], row["property"]) == ("CONDITIONAL", "no_late_write")
+    assert row["trace_length"] == len(row["trace"]) > 10
+    assert row["without_timer"]["verdict"] == "SAFE"
+    assert row["bounds"]["prefill ranks"] == "1"
+
+
+def test_the_documented_fields_are_the_ones_printed() -> None:
+    (row,) = rows(NEWEST, "--scenario", "abort")
+    text = (Path(__file__).parents[1] / "docs" / "json.md").read_text("utf-8")
+    for name in (*row, *row["without_timer"]):
+        assert f"`{name}`" in text, name
+
+
+def test_no_timer_gives_safe_and_a_witness() -> None:
+    result = run("verify", NEWEST, "--no-timer", "--witness")
+    assert result.exit_code == 0
+    assert "SAFE" in result.stdout and "release timer off" in result.stdout
+    assert "release_drained(room=0)" in result.stdout
+
+
+def test_sizes_are_bounds_of_the_verdict() -> None:
+    (row,) = rows(NEWEST, "--scenario", "abort", "--chunks", 1, "--slots", 2, "--no-timer")
+    assert row["bounds"]["chunks"] == "1" and row["bounds"]["slots"] == "2" and row["verdict"] == "SAFE"
+
+
+def test_reference() -> None:
+    (row,) = rows("reference")
+    assert (row["states"], row["transitions"], row["verdict"]) == (581_821, 1_983_016, "SAFE")
+
+
+def test_a_cut_search_is_undetermined() -> None:
+    result = run("verify", "reference", "--max-states", 1000)
+    assert result.exit_code == 3
+    assert "limit of 1,000 states reached" in result.stdout
+
+
+def test_somebodys_own_profile(tmp_path: Path) -> None:
+    text = run("profile", NEWEST).stdout.replace(f'name = "{NEWEST}"', 'name = "mine"')
+    start = text.index("[poison_on_fail]")
+    mine = text[:start] + text[start:].replace("value = true", 'value = "unknown"', 1)
+    path = tmp_path / "mine.toml"
+    path.write_text(mine, "utf-8")
+    result = run("verify", path, "--scenario", "failed-send")
+    assert result.exit_code == 1
+    assert "CORRUPTS" in result.stdout
+    assert "mine: poison_on_fail is unknown and taken as False" in result.stdout
+
+
+def test_profile_lists_what_there_is() -> None:
+    result = run("profile")
+    assert load_profile(NEWEST).title in result.stdout and "scenario failed-send" in result.stdout
+
+
+@pytest.mark.parametrize("form", ["terminal", "mermaid", "dot", "itf"])
+def test_saved_traces_are_shown_in_every_format(tmp_path: Path, form: str) -> None:
+    saved = run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
+    (path,) = tmp_path.glob("*.trace.json")
+    assert str(path) in saved.stderr
+    result = run("show", path, "--format", form)
+    assert result.exit_code == 0
+    assert "land(rank=0)" in result.stdout
+    output = tmp_path / "out.txt"
+    assert run("show", path, "--format", form, "--output", output).exit_code == 0
+    assert output.read_text("utf-8").strip() == result.stdout.strip()
+
+
+def damaged(tmp_path: Path, change: Any) -> Path:
+    run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
+    (path,) = tmp_path.glob("*.trace.json")
+    data = json.loads(path.read_text("utf-8"))
+    change(data)
+    path.write_text(json.dumps(data), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(format="other"), "format: Input should be 'draincheck-trace'"),
+        (lambda data: data.update(version=99), "version: Input should be 1"),
+        (lambda data: data["steps"].pop(3), "cannot happen there"),
+        (lambda data: data["steps"].pop(), "holds at the end of the run"),
+        (lambda data: data["steps"][2].update(action="jump()"), "which the model does not have"),
+        (lambda data: data.pop("source"), "source: Field required"),
+        (lambda data: data["source"].update(kind="other"), "source: Input tag 'other'"),
+        (lambda data: data["source"].update(scenario=7), "source.drain.scenario: Input should be an object"),
+        (lambda data: data.update(initial=[1, 2]), "does not begin in an initial state"),
+        (lambda data: data.update(subject="nothing"), "nothing is no property"),
+        (lambda data: data["source"]["profile"]["gen_tags"].update(value=3), "gen_tags.value is 3; allowed"),
+        (lambda data: data["source"]["scenario"].update(chunks=0), "chunks is 0"),
+        (
+            lambda data: data["source"]["scenario"].update(chunks="x"),
+            "source.drain.scenario.chunks: Input should be a valid integer",
+        ),
+        (lambda data: data["steps"].append(1), "steps.17: Input should be an object"),
+    ],
+)
+def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
+    result = run("show", damaged(tmp_path, change))
+    assert result.exit_code == 2
+    assert message in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("verify", "sglang-0.5.19"), "no such profile"),
+        (("verify", "nowhere.toml"), "cannot be read"),
+        (("verify", "--scenario", "storm"), "no scenario is called storm; known are abort, failed-send"),
+        (("verify", "--chunks", "0"), "chunks is 0; allowed are whole numbers from 1 to 8"),
+        (("verify", "--prefill-ranks", "1000000"), "prefill ranks is 1000000; allowed"),
+        (("verify", "--rooms", "64"), "rooms is 64; allowed are whole numbers from 1 to 8"),
+        (("verify", "--chunks", "3", "--slots", "2"), "3 chunks need as many slots; the pool has 2"),
+        (("verify", "--chunks", "two"), "is not a valid integer"),
+        (("verify", "--max-states", "0"), "limit states=0 must be greater than 0"),
+        (("verify", "--timer", "1"), "--timer belongs to the reference model"),
+        (("verify", "reference", "--timer", "-1"), "the timer is -1 ticks"),
+        (("verify", "reference", "--chunks", "2"), "the reference model has fixed sizes"),
+        (("show", "nothing.json"), "cannot be read"),
+        (("profile", "nothing"), "no such profile"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_show_needs_an_output_for_pictures(tmp_path: Path) -> None:
+    run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
+    (path,) = tmp_path.glob("*.trace.json")
+    assert "add --output FILE.svg" in run("show", path, "--format", "svg").stderr
+    assert "does not end in .svg" in run("show", path, "--format", "svg", "--output", "a.png").stderr
+
+
+def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    from draincheck.explorer import verify as module
+
+    first = module.verify
+    calls: list[object] = []
+
+    def interrupted(case: Any, *rest: Any) -> Any:
+        calls.append(case)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return first(case, *rest)
+
+    monkeypatch.setattr(module, "verify", interrupted)
+    result = run("verify", NEWEST, "--no-timer")
+    assert result.exit_code == 3
+    assert "SAFE" in result.stdout and "interrupted; 1 rows are not known" in result.stderr
+
+
+def test_help_does_not_load_the_engine() -> None:
+    heavy = ("numba", "numpy", "rich", "llvmlite", "pydantic")
+    code = f"import sys; from draincheck.explorer import cli; print([m for m in {heavy} if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
