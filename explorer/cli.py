@@ -29,6 +29,7 @@ class _Group(click.Group):
     """Turns our errors into one line and their exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Runs a command; a DraincheckError ends it with its message."""
         try:
             return super().invoke(ctx)
         except DraincheckError as error:
@@ -115,9 +116,8 @@ def _cases(
     timer: int | None,
     no_timer: bool,
 ) -> list[Case]:
-    from ..models.drain import SCENARIOS
-    from ..models.profile import catalogue, load_profile
-    from ..properties.cases import drain_case, reference_case, scenario_with
+    from ..models.profile import catalogue
+    from ..properties.cases import cases_of, reference_case
 
     if timer is not None and set(profiles) != {"reference"}:
         raise click.UsageError("--timer belongs to the reference model; profiles take --no-timer")
@@ -127,10 +127,8 @@ def _cases(
     for name in profiles or list(catalogue()):
         if name == "reference":
             cases.append(reference_case(timer))
-            continue
-        profile = load_profile(name)
-        chosen = [scenario_with(scenario, sizes) for scenario in scenarios or list(SCENARIOS)]
-        cases += [drain_case(profile, scenario, timer=not no_timer) for scenario in chosen]
+        else:
+            cases += cases_of(name, scenarios, timer=not no_timer, **sizes)
     return cases
 
 
@@ -227,7 +225,7 @@ def show(trace_file: Path, form: str, output: Path | None) -> None:
     if output:
         _write(output, text)
     else:
-        click.echo(text)
+        click.echo(text, nl=False)
 
 
 def _draw(trace: Trace, form: str, output: Path | None) -> None:
@@ -258,12 +256,12 @@ def _terminal_text(trace: Trace) -> str:
     console = Console() if sys.stdout.isatty() else Console(width=120)
     with console.capture() as captured:
         console.print(terminal(trace, console.width))
-    return captured.get().rstrip("\n")
+    return captured.get()
 
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.write_text(text + "\n", "utf-8")
+        path.write_text(text, "utf-8")
     except OSError as error:
         raise DraincheckError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -171,13 +171,23 @@ def _function(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
 
 
 def _emit_expand(module: Any, packing: Packing, commands: Sequence[Command]) -> None:
-    parts = [_emit_expand_part(module, f"expand_{n}", packing, group) for n, group in enumerate(_groups(commands))]
+    # Successors are written state by state, in the order of the actions: of all shortest traces, the search then
+    # finds the one that takes earlier actions first, so a model decides by their order which story is told.
+    parts = [_emit_part(module, f"expand_{n}", packing, group) for n, group in enumerate(_groups(commands))]
     function, builder = _function(module, "expand", 4)
     states, first, count, out = function.args
-    written = _word(0)
-    for part in parts:
-        written = builder.call(part, [states, first, count, out, written])
-    builder.ret(written)
+    states = builder.inttoptr(states, POINTER)
+    cursor = builder.alloca(I64)
+    builder.store(_word(0), cursor)
+
+    def one_state(at: Irv) -> None:
+        base = builder.ptrtoint(builder.gep(states, [builder.mul(at, _word(packing.words))]), I64)
+        origin = builder.shl(builder.add(first, at), _word(ORIGIN_SHIFT))
+        for part in parts:
+            builder.store(builder.call(part, [base, origin, out, builder.load(cursor)]), cursor)
+
+    _loop(builder, _word(0), count, one_state)
+    builder.ret(builder.load(cursor))
 
 
 def _groups(commands: Sequence[Command]) -> list[list[tuple[int, Command]]]:
@@ -193,38 +203,32 @@ def _groups(commands: Sequence[Command]) -> list[list[tuple[int, Command]]]:
     return groups
 
 
-def _emit_expand_part(module: Any, name: str, packing: Packing, commands: Sequence[tuple[int, Command]]) -> Any:
-    function, builder = _function(module, name, 5)
+def _emit_part(module: Any, name: str, packing: Packing, commands: Sequence[tuple[int, Command]]) -> Any:
+    """A function that writes one state's successors by some commands, from position `written` of `out` on."""
+    function, builder = _function(module, name, 4)
     function.linkage = "internal"
-    states, first, count, out, written = function.args
-    states, out = builder.inttoptr(states, POINTER), builder.inttoptr(out, POINTER)
+    base, origin, out, written = function.args
+    base, out = builder.inttoptr(base, POINTER), builder.inttoptr(out, POINTER)
+    body = Body(builder, packing, _load_words(builder, base, packing.words))
     width = packing.words + 1
     cursor = builder.alloca(I64)
     builder.store(written, cursor)
+    for code, command in commands:
 
-    def one_state(at: Irv) -> None:
-        base = builder.gep(states, [builder.mul(at, _word(packing.words))])
-        body = Body(builder, packing, _load_words(builder, base, packing.words))
-        origin = builder.shl(builder.add(first, at), _word(ORIGIN_SHIFT))
-        for code, command in commands:
+        def leaf(tree: Tree, made: dict[int, Irv], code: int = code) -> None:
+            assert isinstance(tree, Update | Fault)
+            slot = builder.load(cursor)
+            target = builder.gep(out, [builder.mul(slot, _word(width))])
+            tag = code if isinstance(tree, Update) else code | FAULT_BIT
+            words = body.updated(tree if isinstance(tree, Update) else Update(()), made)
+            builder.store(builder.or_(origin, _word(tag)), target)
+            for w, word in enumerate(words):
+                builder.store(word, builder.gep(target, [_word(w + 1)]))
+            builder.store(builder.add(slot, _word(1)), cursor)
 
-            def leaf(tree: Tree, made: dict[int, Irv], code: int = code, body: Body = body) -> None:
-                assert isinstance(tree, Update | Fault)
-                slot = builder.load(cursor)
-                target = builder.gep(out, [builder.mul(slot, _word(width))])
-                tag = code if isinstance(tree, Update) else code | FAULT_BIT
-                update = tree if isinstance(tree, Update) else Update(())
-                words = body.updated(update, made)
-                builder.store(builder.or_(origin, _word(tag)), target)
-                for w, word in enumerate(words):
-                    builder.store(word, builder.gep(target, [_word(w + 1)]))
-                builder.store(builder.add(slot, _word(1)), cursor)
-
-            done = builder.append_basic_block()
-            body.tree(command.tree, leaf, done)
-            builder.position_at_end(done)
-
-    _loop(builder, _word(0), count, one_state)
+        done = builder.append_basic_block()
+        body.tree(command.tree, leaf, done)
+        builder.position_at_end(done)
     builder.ret(builder.load(cursor))
     return function
 

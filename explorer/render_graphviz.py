@@ -16,7 +16,7 @@ import graphviz  # pyright: ignore[reportMissingTypeStubs]
 
 from ..models.model import SlotView
 from ..protocol.language import DraincheckError
-from .render_terminal import (
+from .words import (
     LEGEND,
     SEPARATOR,
     arrow_of,
@@ -218,8 +218,9 @@ class _Page:
     def _action(self, step: TraceStep, y: float, failing: bool) -> None:
         box = _Box.of(step)
         fill, color = (PINK, RED) if failing else (WHITE, DARK)
-        size, style, said = (box.width, BOX), "rounded,filled", graphviz.escape(one_line(step.sentence))
-        self._box(f"step{step.number}", self._x[step.lane], y, box.label, size, style, fill, color, said)
+        hover = graphviz.escape(one_line(f"{step.label}: {step.sentence}"))
+        size, style = (box.width, BOX), "rounded,filled"
+        self._box(f"step{step.number}", self._x[step.lane], y, box.label, size, style, fill, color, hover)
 
     def _arrow(self, step: TraceStep, arrow: Arrow, y: float, said: Sequence[str], color: str) -> None:
         box, other = f"step{step.number}", f"other{step.number}"

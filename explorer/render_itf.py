@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .render_terminal import headline
+from .words import headline
 from .trace import Trace
 
 ACTION = "mbt::actionTaken"

@@ -11,7 +11,7 @@ from itertools import chain
 
 from ..models.model import SlotView
 from ..protocol.language import DraincheckError
-from .render_terminal import (
+from .words import (
     LEGEND,
     SEPARATOR,
     arrow_of,
@@ -37,7 +37,7 @@ BAND = 24
 MOST_LINES = 24
 """Lines of a text; what is longer is cut, with a line that says so."""
 
-_SPECIAL = re.compile(r"[!\"#$%&'*+;<>?@\\^`{|}]")
+_SPECIAL = re.compile(r"[\"#$%&;<>@\\^`{|}]")
 
 
 class MermaidLimitError(DraincheckError):

@@ -42,7 +42,7 @@ def table(rows: Sequence[Row]) -> Table:
 def _without_timer(row: Row) -> str:
     if row.without_timer:
         return f"SAFE, {row.without_timer.states:,} states"
-    return "this is it" if row.run.bounds.get("release timer") == "off" else "-"
+    return "as shown" if row.run.bounds.get("release timer") == "off" else "-"
 
 
 def legend(rows: Sequence[Row]) -> list[str]:
@@ -56,9 +56,7 @@ def legend(rows: Sequence[Row]) -> list[str]:
 
 
 def _bounds_text(row: Row) -> str:
-    timer = row.run.bounds.get("release timer")
-    parts = [f"{value} {name}" for name, value in row.run.bounds.items() if name != "release timer"]
-    return f"{row.scenario}: {', '.join(parts)}; release timer {timer}"
+    return f"{row.scenario}: {', '.join(f'{name} {value}' for name, value in row.run.bounds.items())}"
 
 
 def document(rows: Sequence[Row]) -> dict[str, Any]:

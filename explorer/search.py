@@ -157,6 +157,7 @@ class _Search:
         self._observed = 0
 
     def run(self) -> Exploration:
+        """Explores from the initial states; see `search`."""
         for values in self._model.initial_states():
             self._visited.add_root(self._compiled.packing.pack(values))
         result = self._result

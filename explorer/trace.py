@@ -195,7 +195,7 @@ def _trace_step(model: Model, wires: _Wires, number: int, before: Values, step: 
         if old != new and "." not in cell.field  # what a channel holds is shown as messages
     )
     sentence = instance.action.doc.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
-    choice = f"chooses {', '.join(map(str, step.chosen))}" if step.chosen else ""
+    choice = f"chooses {step.choice}" if step.choice else ""
     return TraceStep(
         number, instance.label, instance.lane, sentence, choice, arrow, sends, changes,
         model.slots_of(step.values), step.values,

@@ -82,23 +82,14 @@ SCENARIOS = {
 }
 """The scenarios that `draincheck verify` runs, by name."""
 
-ALWAYS = (
+TRANSFER = (
     decode_scheduler.preallocate,
     decode_scheduler.publish,
-    decode_scheduler.take_failed,
-    decode_scheduler.dispose,
-    decode_scheduler.commit,
-    decode_scheduler.finish,
-    decode_receiver.receive_status,
     prefill_scheduler.arrive,
+    bootstrap_thread.receive_metadata,
     prefill_scheduler.start_prefill,
     prefill_scheduler.produce,
     prefill_scheduler.put_chunk,
-    prefill_scheduler.poll_failed,
-    prefill_scheduler.poll_success,
-    prefill_scheduler.clear_status,
-    prefill_scheduler.clear_infos,
-    bootstrap_thread.receive_metadata,
     transfer_worker.dequeue,
     transfer_worker.count,
     transfer_worker.test_room,
@@ -107,48 +98,71 @@ ALWAYS = (
     transfer_worker.decide_outcome,
     transfer_worker.report_outcome,
     transfer_worker.uncount,
-    nic.land,
-    victim.victim_takes,
-    victim.victim_finishes,
+    decode_receiver.receive_status,
+    decode_scheduler.commit,
+    decode_scheduler.finish,
 )
-ABORT = (
-    decode_scheduler.abort,
+SEND_FAULT = (transfer_worker.call_fails, transfer_worker.poison, transfer_worker.report_failure)
+FAILURE = (decode_scheduler.take_failed, decode_scheduler.dispose)
+NOTIFICATION = (
+    decode_scheduler.arm_tracker,
     decode_scheduler.send_abort,
-    decode_receiver.receive_ack,
     bootstrap_thread.receive_abort,
     bootstrap_thread.mark_failed,
 )
-HOLD = (decode_scheduler.release_drained,)
-ACK = (
+CLEARING = (
+    prefill_scheduler.poll_failed,
+    prefill_scheduler.poll_success,
+    prefill_scheduler.clear_status,
+    prefill_scheduler.clear_infos,
+)
+DRAIN_ACK = (
     bootstrap_thread.register_target,
     bootstrap_thread.check_drained,
     bootstrap_thread.ack_at_once,
     prefill_scheduler.clear_target,
+    prefill_scheduler.clear_ack,
     transfer_worker.look_at_count,
     transfer_worker.ack_drained,
 )
+RELEASE = (decode_receiver.receive_ack, decode_scheduler.release_drained, decode_scheduler.release_expired)
+MEMORY = (victim.victim_takes, victim.victim_finishes, nic.land)
+STORY = (
+    *TRANSFER, *SEND_FAULT, decode_scheduler.abort, *FAILURE, *NOTIFICATION, *CLEARING, *DRAIN_ACK, *RELEASE, *MEMORY,
+)  # fmt: skip
+"""Every step, in the order in which a story is best told: of several shortest traces the first in this order is shown."""
+
+
+def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
+    """Steps of features that are switched off or absent. They are left out, so that each of the others must fire."""
+    gone: set[Action] = set()
+    holds = knobs.hold_enabled and knobs.hold_causes != "none"
+    notifies = scenario.aborts or (knobs.hold_enabled and knobs.hold_causes == "all")
+    if not scenario.aborts:
+        gone.add(decode_scheduler.abort)
+    if not notifies:
+        gone |= {*NOTIFICATION, decode_receiver.receive_ack, *DRAIN_ACK}
+    if not knobs.hold_enabled or knobs.arm_order == "never":
+        gone.add(decode_scheduler.arm_tracker)
+    if not holds:
+        gone.add(decode_scheduler.release_drained)
+    if not holds or not timer:
+        gone.add(decode_scheduler.release_expired)
+    if not knobs.acks_drain:
+        gone |= set(DRAIN_ACK)
+    if not knobs.ack_target_survives_clear:
+        gone.add(prefill_scheduler.clear_ack)
+    if not scenario.send_faults:
+        gone |= set(SEND_FAULT)
+    if not knobs.poison_on_fail:
+        gone.add(transfer_worker.poison)
+    return gone
 
 
 def actions_of(knobs: Knobs, scenario: Scenario, timer: bool) -> tuple[Action, ...]:
-    """The steps that can occur at all: those of switched-off features are left out, so that each must fire."""
-    actions = list(ALWAYS)
-    if scenario.aborts or knobs.hold_causes == "all":
-        actions += ABORT if scenario.aborts else ABORT[1:]
-    if knobs.hold_enabled and knobs.arm_order != "never":
-        actions.append(decode_scheduler.arm_tracker)
-    if knobs.hold_enabled and knobs.hold_causes != "none":
-        actions += HOLD
-        if timer:
-            actions.append(decode_scheduler.release_expired)
-    if knobs.acks_drain:
-        actions += ACK
-        if knobs.ack_target_survives_clear:
-            actions.append(prefill_scheduler.clear_ack)
-    if scenario.send_faults:
-        actions += [transfer_worker.call_fails, transfer_worker.report_failure]
-        if knobs.poison_on_fail:
-            actions.append(transfer_worker.poison)
-    return tuple(actions)
+    """The steps that can occur, in the order of the story."""
+    gone = impossible(knobs, scenario, timer)
+    return tuple(action for action in STORY if action not in gone)
 
 
 def at_rest(s: Drain) -> int:

@@ -34,12 +34,13 @@ MAX_INSTANCES = 20_000
 
 @dataclass(frozen=True)
 class Step:
-    """One transition, executed directly: the instance, the options it chose, and the state it leads to."""
+    """One transition, executed directly: the instance, the options it chose (`choice` in words), and the state it leads to."""
 
     instance: Instance
     chosen: tuple[int, ...]
     values: Values
     events: tuple[Event, ...] = ()
+    choice: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ class Model:
     def steps_of(self, instance: Instance, values: Sequence[int]) -> Iterator[Step]:
         """The transitions of one instance in one state, by direct execution: none if it is disabled."""
         for state in every_choice(lambda chooser: execute(instance, self.state_of(values, chooser))):
-            yield Step(instance, tuple(state.choices), tuple(state.values), tuple(state.events))
+            choice = ", ".join(state.choice_names)
+            yield Step(instance, tuple(state.choices), tuple(state.values), tuple(state.events), choice)
 
     def steps(self, values: Sequence[int]) -> Iterator[Step]:
         """Every transition out of a state, by direct execution."""

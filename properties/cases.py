@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..models.drain import SCENARIOS, Scenario, drain_model
-from ..models.profile import Profile
+from ..models.profile import Profile, load_profile
 from ..models.reference import reference
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
@@ -73,6 +73,16 @@ def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> C
         witness=drained_hold.name if drains else live_write_of_ended_request.name,
         assumed={name: getattr(knobs, name, "not modelled") for name in profile.unknown},
     )
+
+
+def cases_of(name_or_path: str, scenarios: Sequence[str] = (), *, timer: bool = True, **sizes: int) -> list[Case]:
+    """The cases of a profile of the catalogue, or of a TOML file, in some scenarios (default: all).
+
+    Sizes are those of Scenario: rooms, ranks, chunks, slots. Raises ProfileError or DeclarationError.
+    """
+    profile = load_profile(name_or_path)
+    chosen = [scenario_with(name, sizes) for name in scenarios or SCENARIOS]
+    return [drain_case(profile, scenario, timer=timer) for scenario in chosen]
 
 
 def reference_case(timer: int | None = None) -> Case:

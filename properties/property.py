@@ -32,7 +32,7 @@ class Violation:
 
     property: str
     conjunct: str
-    values: dict[str, int]
+    values: dict[str, str]
 
     def __str__(self) -> str:
         shown = ", ".join(f"{name} = {value}" for name, value in self.values.items())
@@ -49,10 +49,12 @@ class Property:
 
     def violation(self, model: Model, values: Sequence[int]) -> Violation | None:
         """What is false in the state, by direct execution; None if the property holds."""
+        state = model.state_of(values, access=Access.PROPERTY)
+        state.labels = True
         try:
-            self.function(model.state_of(values, access=Access.PROPERTY))
+            self.function(state)
         except ClaimFailed as failed:
-            shown = {name: int(value) for name, value in failed.values.items()}
+            shown = {name: getattr(value, "label", str(value)) for name, value in failed.values.items()}
             return Violation(self.name, failed.text, shown)
         except ModelFault as fault:
             fault.where = fault.where or f"property {self.name}"

@@ -73,8 +73,12 @@ def test_every_module_and_public_definition_has_a_docstring(path: Path) -> None:
 
 def test_the_map_names_every_file() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    files = [*SOURCES, *(ROOT / "models").glob("*.toml"), *(ROOT / "tests").glob("*.py")]
-    missing = [str(p.relative_to(ROOT)) for p in files if p.name != "__init__.py" and f"`{p.name}`" not in text]
+    files = [*SOURCES, *(ROOT / "models").glob("*.toml"), *(ROOT / "tests").rglob("*.py")]
+    missing = [
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.name != "__init__.py" and f"`{'/'.join(path.relative_to(ROOT).parts[1:])}`" not in text
+    ]
     assert not missing
 
 

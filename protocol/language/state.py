@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, size_of
 from .errors import DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
 
-_TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices"})
+_TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices", "choice_names", "labels"})
 """Attributes of State objects, which no field may be called."""
 
 K = TypeVar("K")
@@ -220,6 +220,17 @@ def no_choice(options: int) -> int:
     raise ModelFault("choose() may be used in actions and initial states only")
 
 
+class Labelled(int):
+    """A value that remembers how it is shown. A state with `labels` set gives these, for messages."""
+
+    label: str
+
+    def __new__(cls, value: int, label: str) -> Labelled:
+        made = super().__new__(cls, value)
+        made.label = label
+        return made
+
+
 @dataclass(frozen=True)
 class Event:
     """What a step did to a channel: `kind` is send, receive, remove, duplicate or swap.
@@ -259,6 +270,8 @@ class State(Generic[K]):
         self.access = access
         self.events: list[Event] = []
         self.choices: list[int] = []
+        self.choice_names: list[str] = []
+        self.labels = False
         self._chooser = chooser
 
     def all(self, index: type[I]) -> Sequence[I]:
@@ -282,6 +295,8 @@ class State(Generic[K]):
             raise ModelFault("choose() was given no option")
         value = values[self._chooser(len(values))]
         self.choices.append(int(value))
+        name = value.name.lower().replace("_", " ") if isinstance(value, Enum) else str(int(value))
+        self.choice_names.append(name)
         return value
 
     def read(self, position: int) -> int:
@@ -291,7 +306,8 @@ class State(Generic[K]):
                 f"protocol code reads the ghost field {self.layout.cells[position].field}; "
                 "only properties and functions marked @ghost_code may"
             )
-        return self.values[position]
+        value = self.values[position]
+        return Labelled(value, self.layout.cells[position].domain.show(value)) if self.labels else value
 
     def write(self, position: int, value: int) -> None:
         """Sets a cell. Raises DomainFault for a value outside its domain."""

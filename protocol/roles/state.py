@@ -138,6 +138,13 @@ class WorkerStep(IntEnum):
     SEND_ACK = 12
 
 
+class Fate(IntEnum):
+    """What becomes of the write of a call that has failed."""
+
+    LIVE = 0
+    DEAD = 1
+
+
 class ControlKind(IntEnum):
     """A message from decode to a prefill rank."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..language import action, require
 from .room_status import is_open, settle_target, update_status
-from .state import Chunk, Drain, PrefillRank, ReportKind, SendFault, Status, WorkerStep
+from .state import Chunk, Drain, Fate, PrefillRank, ReportKind, SendFault, Status, WorkerStep
 
 LANE = "prefill {rank} worker"
 
@@ -80,8 +80,7 @@ def call_fails(s: Drain, rank: PrefillRank) -> None:
     at(s, rank, WorkerStep.POSTED)
     require(s.send_faults < s.size(SendFault))
     s.send_faults += 1
-    write_is_dead = s.choose([False, True])
-    if write_is_dead:
+    if s.choose(list(Fate)) == Fate.DEAD:
         require(not s.completed[rank])
         s.nic[rank].remove_last()
     s.completed[rank] = False
