@@ -16,6 +16,7 @@ import graphviz  # pyright: ignore[reportMissingTypeStubs]
 
 from ..models.model import SlotView
 from ..protocol.language import DraincheckError
+from .trace import Arrow, Trace, TraceStep
 from .words import (
     LEGEND,
     SEPARATOR,
@@ -30,7 +31,6 @@ from .words import (
     slot_pairs,
     with_slots,
 )
-from .trace import Arrow, Trace, TraceStep
 
 FORMATS = ("svg", "png", "pdf")
 

@@ -11,6 +11,7 @@ from itertools import chain
 
 from ..models.model import SlotView
 from ..protocol.language import DraincheckError
+from .trace import Trace, TraceStep
 from .words import (
     LEGEND,
     SEPARATOR,
@@ -26,7 +27,6 @@ from .words import (
     slot_words,
     with_slots,
 )
-from .trace import Trace, TraceStep
 
 LIMIT = 50_000
 """GitHub draws no diagram of this many characters or more (Mermaid's `maxTextSize`)."""

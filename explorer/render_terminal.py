@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from rich.text import Text
 
 from ..models.model import SlotView
-from .trace import Trace, TraceStep
+from .trace import Arrow, Trace, TraceStep
 from .words import (
     LEGEND,
     SEPARATOR,

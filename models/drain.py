@@ -130,7 +130,7 @@ MEMORY = (victim.victim_takes, victim.victim_finishes, nic.land)
 STORY = (
     *TRANSFER, *SEND_FAULT, decode_scheduler.abort, *FAILURE, *NOTIFICATION, *CLEARING, *DRAIN_ACK, *RELEASE, *MEMORY,
 )  # fmt: skip
-"""Every step, in the order in which a story is best told: of several shortest traces the first in this order is shown."""
+"""Every step, in the order in which a story is best told: of several shortest traces the first in it is shown."""
 
 
 def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:

@@ -34,7 +34,7 @@ MAX_INSTANCES = 20_000
 
 @dataclass(frozen=True)
 class Step:
-    """One transition, executed directly: the instance, the options it chose (`choice` in words), and the state it leads to."""
+    """One transition, executed directly: the instance, the options it chose (`choice` in words), where it leads."""
 
     instance: Instance
     chosen: tuple[int, ...]

@@ -74,7 +74,7 @@ def test_bad_profiles(changes: dict[str, Any], message: str) -> None:
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(ProfileError, match="no such profile; did you mean sglang-0.5.23-mooncake"):
+    with pytest.raises(ProfileError, match=r"no such profile; did you mean sglang-0\.5\.23-mooncake"):
         load_profile("sglang-0.5.23-moncake")
     with pytest.raises(ProfileError, match=r"gone\.toml: cannot be read: No such file"):
         load_profile(str(tmp_path / "gone.toml"))
