@@ -103,6 +103,8 @@ def verify(
         click.echo(json.dumps(document(rows), indent=1))
     else:
         _print(rows, witness)
+        if not scenarios and "reference" not in profiles:
+            _print_not_asked()
     if len(rows) < len(cases):
         click.echo(f"draincheck: interrupted; {len(cases) - len(rows)} rows are not known", err=True)
         sys.exit(exit_code(rows) or 3)
@@ -204,6 +206,14 @@ def _print(rows: Sequence[Row], witness: bool) -> None:
     console.print()
     for line in legend(rows):
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def _print_not_asked() -> None:
+    from ..models.drain import DEFAULT, SCENARIOS
+
+    for name, scenario in SCENARIOS.items():
+        if name not in DEFAULT:
+            click.echo(f"Not asked: {scenario.sentence} (--scenario {name})")
 
 
 @main.command()

@@ -47,6 +47,7 @@ _BYTES = np.uint64(8)
 _ORIGIN = np.uint64(ORIGIN_SHIFT)
 _CODE_MASK = np.uint64((1 << ORIGIN_SHIFT) - 1)
 _FAULT = np.uint64(FAULT_BIT)
+_OWNER_MASK = np.uint64((1 << (TAG_TOP - 32)) - 1)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 
@@ -126,6 +127,12 @@ def _find(states: Any, slots: Any, shift: Any, h: Any, words: Any, at: Any, shap
             if differ == _ZERO:
                 return slot
         slot = (slot + _ONE) & mask
+
+
+@njit(cache=True, nogil=True)
+def owner(words: Any, shape: Any, partitions: Any) -> Any:
+    """The number of the partition that a state belongs to, by hash bits that slots and tags do not use."""
+    return np.int64(_digest(words, _ZERO, shape) & _OWNER_MASK) % partitions
 
 
 @njit(cache=True, nogil=True)

@@ -15,7 +15,7 @@ from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
 from .tracer import Answer, trace
-from .visited import Partition, available_memory
+from .visited import VisitedSet, available_memory
 
 CHUNK = 1 << 16
 PROGRESS_SECONDS = 0.1
@@ -146,7 +146,7 @@ class _Search:
         self._progress = progress
         memory = limits.memory or int(available_memory() * MEMORY_SHARE)
         self._native = compiled.quick
-        self._visited = Partition(compiled.packing.words, len(self._model.instances), memory)
+        self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), memory)
         self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)
         self._started = time.perf_counter()
         self._shown = self._started

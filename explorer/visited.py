@@ -1,8 +1,7 @@
-"""The set of visited states: exact, in the order of discovery, each with the state it was first reached from.
+"""The visited set behind one small interface, partitioned by hash.
 
-A breadth-first search needs nothing else: the frontier is a range of positions, and parent links are positions.
-The set may be split by hash into partitions, each with arrays of its own; today there is one, and only this file
-would change for threads, disk or several machines.
+A state belongs to the partition that its hash names, and each partition has arrays of its own. Today there is one;
+threads, disk or other machines would be further partitions, and only this file would route states between them.
 """
 
 from __future__ import annotations
@@ -14,133 +13,83 @@ import numpy as np
 
 from . import kernel
 from .native import Native
-
-BATCH = 256
-RECENT_STATES = 1 << 14
-FIRST_SLOT_BITS = 18
-LOAD = 0.7
-MAX_STATES = 2**kernel.ID_BITS - 2
-
-U64 = np.dtype(np.uint64)
+from .partition import U64, Partition
 
 
-class Partition:
-    """One part of the visited set. `width` is the number of 64-bit words of a state.
+class VisitedSet:
+    """All visited states. `width` is the number of 64-bit words of a state, `memory` the limit in bytes.
 
-    Memory: 8*width + 4 bytes a state, and 8 bytes a slot, with between 1.4 and 2.9 slots a state.
+    Positions number the states in the order of discovery. `advance` expands states; the rest looks at them.
     """
 
     def __init__(self, width: int, instances: int, memory: int) -> None:
-        self.width = width
         self.memory = memory
         self._shape = (0,) * width
-        self._instances = max(1, instances)
-        self.capacity = self._reserve(memory)
-        self._bits = FIRST_SLOT_BITS
-        self._slots = np.zeros(1 << self._bits, U64)
-        self._out = np.empty(BATCH * self._instances * (width + 1), U64)
-        # No state has all bits set: see packing_of.
-        self._recent = np.full(RECENT_STATES * width, 2**64 - 1, U64)
-        self.hits = np.zeros(self._instances, np.int64)
-        self.numbers = np.zeros(kernel.NUMBERS, np.int64)
+        self.partitions = (Partition(width, instances, memory),)
 
-    def _reserve(self, memory: int) -> int:
-        """Reserves address space for as many states as the memory can hold; pages are used when touched."""
-        capacity = min(MAX_STATES, memory // (8 * self.width + 4 + round(8 / LOAD)))
-        while True:
-            try:
-                self._states = np.empty(capacity * self.width, U64)
-                self._parents = np.empty(capacity, np.uint32)
-                return capacity
-            except MemoryError:
-                if capacity < 1 << 16:
-                    raise
-                capacity //= 2
+    def owner(self, words: Sequence[int]) -> Partition:
+        """The partition that a state belongs to."""
+        return self.partitions[int(kernel.owner(np.array(words, U64), self._shape, len(self.partitions)))]
+
+    def add_root(self, words: Sequence[int]) -> None:
+        """Enters an initial state; it is its own parent."""
+        self.owner(words).add_root(words)
+
+    def find(self, words: Sequence[int]) -> int | None:
+        """The position of a state, or None if it is not in the set."""
+        return self.owner(words).find(words)
+
+    def advance(self, native: Native, until: int) -> int:
+        """Expands states up to position `until`; returns why it stopped, as kernel.FINISHED and so on."""
+        return self._only.advance(native, until)
+
+    @property
+    def _only(self) -> Partition:
+        (partition,) = self.partitions
+        return partition
 
     @property
     def count(self) -> int:
         """States in the set."""
-        return int(self.numbers[kernel.STATES])
+        return self._only.count
 
     @property
     def cursor(self) -> int:
-        """The first state that is not yet expanded."""
-        return int(self.numbers[kernel.CURSOR])
+        """The first state that is not yet expanded; those behind it are the frontier."""
+        return self._only.cursor
 
     @property
     def transitions(self) -> int:
         """Successors met so far, duplicates included."""
-        return int(self.numbers[kernel.TRANSITIONS])
+        return self._only.transitions
+
+    @property
+    def hits(self) -> Sequence[int]:
+        """Successors met so far, for each instance."""
+        return [int(count) for count in self._only.hits]
 
     @property
     def event(self) -> tuple[int, int]:
         """The state and the instance that `advance` stopped at."""
-        return int(self.numbers[kernel.EVENT_STATE]), int(self.numbers[kernel.EVENT_CODE])
+        return self._only.event
 
     @property
     def bytes_used(self) -> int:
         """Bytes of states, parent links and slots that are in use."""
-        return self.count * (8 * self.width + 4) + self._slots.nbytes
+        return self._only.bytes_used
 
     @property
     def address(self) -> int:
-        """Where the packed states lie."""
-        return self._states.ctypes.data
+        """Where the packed states lie, in the order of their positions."""
+        return self._only.address
 
     def state(self, position: int) -> tuple[int, ...]:
         """The packed words of a state."""
-        at = position * self.width
-        return tuple(int(word) for word in self._states[at : at + self.width])
-
-    def find(self, words: Sequence[int]) -> int | None:
-        """The position of a state, or None if it is not in the set."""
-        packed = np.array(words, U64)
-        position = int(kernel.lookup(self._states, self._slots, self._shift, packed, self._shape))
-        return None if position < 0 else position
+        return self._only.state(position)
 
     def path(self, position: int) -> list[int]:
         """Positions from an initial state to the given one, along parent links: a shortest path."""
-        positions = [position]
-        while int(self._parents[positions[-1]]) != positions[-1]:
-            positions.append(int(self._parents[positions[-1]]))
-        return positions[::-1]
-
-    def add_root(self, words: Sequence[int]) -> None:
-        """Enters an initial state; it is its own parent."""
-        count = self.count
-        packed = np.array(words, U64)
-        if kernel.insert(self._states, self._slots, self._shift, packed, self._shape, count) < 0:
-            self._parents[count] = count
-            self.numbers[kernel.STATES] += 1
-
-    def advance(self, native: Native, until: int) -> int:
-        """Expands states up to position `until`. Returns why it stopped, as kernel.FINISHED and so on.
-
-        kernel.FULL means that the memory is used up; growing the table of slots happens in here.
-        """
-        while True:
-            limit = min(self.capacity, int((1 << self._bits) * LOAD))
-            reason = kernel.advance(
-                native.expand, native.terminal, self._states, self._parents, self._slots, self._shift,
-                self._shape, self._instances, until, limit, BATCH, self._out, self._recent, self.hits, self.numbers,
-            )  # fmt: skip
-            if reason != kernel.FULL or not self._grow(limit):
-                return int(reason)
-
-    def _grow(self, limit: int) -> bool:
-        """Doubles the table of slots; False if that does not help or would need too much memory."""
-        larger = 16 << self._bits
-        if limit >= self.capacity or self.bytes_used + larger > self.memory:
-            return False
-        slots = np.zeros(2 << self._bits, U64)
-        kernel.double(self._slots, slots, self._bits)
-        self._slots = slots
-        self._bits += 1
-        return True
-
-    @property
-    def _shift(self) -> np.uint64:
-        return np.uint64(64 - self._bits)
+        return self._only.path(position)
 
 
 def available_memory() -> int:

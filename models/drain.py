@@ -48,6 +48,7 @@ class Scenario:
     sentence: str
     aborts: bool = True
     send_faults: int = 0
+    split_status: bool = False
     rooms: int = 1
     ranks: int = 1
     chunks: int = 2
@@ -78,14 +79,24 @@ SCENARIOS = {
             sentence="a send fails while its write stays live, and the client may go",
             send_faults=1,
         ),
+        Scenario(
+            name="split-status",
+            sentence="the client goes, and a rank that opens a room looks at its status and writes it in two steps",
+            split_status=True,
+        ),
     )
 }
-"""The scenarios that `draincheck verify` runs, by name."""
+"""The scenarios by name."""
+
+DEFAULT = ("abort", "failed-send")
+"""Those that `draincheck verify` runs unless others are named."""
 
 TRANSFER = (
     decode_scheduler.preallocate,
     decode_scheduler.publish,
     prefill_scheduler.arrive,
+    prefill_scheduler.look_at_room,
+    prefill_scheduler.open_room,
     bootstrap_thread.receive_metadata,
     prefill_scheduler.start_prefill,
     prefill_scheduler.produce,
@@ -118,6 +129,7 @@ CLEARING = (
 )
 DRAIN_ACK = (
     bootstrap_thread.register_target,
+    bootstrap_thread.answer_inactive,
     bootstrap_thread.check_drained,
     bootstrap_thread.ack_at_once,
     prefill_scheduler.clear_target,
@@ -152,6 +164,12 @@ def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
         gone |= set(DRAIN_ACK)
     if not knobs.ack_target_survives_clear:
         gone.add(prefill_scheduler.clear_ack)
+    if knobs.inactive_register == "always":
+        gone.add(bootstrap_thread.answer_inactive)
+    if scenario.split_status:
+        gone.add(prefill_scheduler.arrive)
+    else:
+        gone |= {prefill_scheduler.look_at_room, prefill_scheduler.open_room}
     if not scenario.send_faults:
         gone |= set(SEND_FAULT)
     if not knobs.poison_on_fail:
@@ -227,6 +245,7 @@ def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> 
             "slots": str(scenario.pool),
             "aborts": "1 a room" if scenario.aborts else "none",
             "failing sends": str(scenario.send_faults),
+            "status update": "a look and a write" if scenario.split_status else "one step",
             "release timer": "fires at any moment" if timer else "off",
         },
     )

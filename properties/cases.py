@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..models.drain import SCENARIOS, Scenario, drain_model
+from ..models.drain import DEFAULT, SCENARIOS, Scenario, drain_model
 from ..models.profile import Profile, load_profile
 from ..models.reference import reference
 from ..protocol.language import DeclarationError
@@ -76,12 +76,12 @@ def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> C
 
 
 def cases_of(name_or_path: str, scenarios: Sequence[str] = (), *, timer: bool = True, **sizes: int) -> list[Case]:
-    """The cases of a profile of the catalogue, or of a TOML file, in some scenarios (default: all).
+    """The cases of a profile of the catalogue, or of a TOML file, in some scenarios (default: those of DEFAULT).
 
     Sizes are those of Scenario: rooms, ranks, chunks, slots. Raises ProfileError or DeclarationError.
     """
     profile = load_profile(name_or_path)
-    chosen = [scenario_with(name, sizes) for name in scenarios or SCENARIOS]
+    chosen = [scenario_with(name, sizes) for name in scenarios or DEFAULT]
     return [drain_case(profile, scenario, timer=timer) for scenario in chosen]
 
 

@@ -48,6 +48,8 @@ def test_verify_without_arguments_ends_with_the_table_of_all_profiles() -> None:
     assert "release timer fires at any moment" in result.stdout
     assert "no write landed in the slot while another request owned it" in result.stdout
     assert "land(rank=0)" in result.stdout
+    assert "status update one step" in result.stdout
+    assert "Not asked: the client goes, and a rank that opens a room looks at its status" in result.stdout
 
 
 def test_json_has_the_documented_fields() -> None:
@@ -164,7 +166,7 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
     [
         (("verify", "sglang-0.5.19"), "no such profile"),
         (("verify", "nowhere.toml"), "cannot be read"),
-        (("verify", "--scenario", "storm"), "no scenario is called storm; known are abort, failed-send"),
+        (("verify", "--scenario", "storm"), "no scenario is called storm; known are abort, failed-send, split-status"),
         (("verify", "--chunks", "0"), "chunks is 0; allowed are whole numbers from 1 to 8"),
         (("verify", "--prefill-ranks", "1000000"), "prefill ranks is 1000000; allowed"),
         (("verify", "--rooms", "64"), "rooms is 64; allowed are whole numbers from 1 to 8"),

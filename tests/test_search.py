@@ -10,9 +10,9 @@ import toys
 from draincheck.explorer import kernel
 from draincheck.explorer import search as module
 from draincheck.explorer.packing import packing_of
+from draincheck.explorer.partition import Partition
 from draincheck.explorer.search import Limits, Progress, never_fired, search
 from draincheck.explorer.verify import Verdict, exit_code, verify
-from draincheck.explorer.visited import Partition
 from draincheck.models.model import Model
 from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from draincheck.explorer.verify import Row, Verdict, exit_code, verify
-from draincheck.models.drain import SCENARIOS
+from draincheck.models.drain import DEFAULT, SCENARIOS
 from draincheck.models.profile import Profile, Setting, catalogue, load_profile
 from draincheck.properties.cases import drain_case, reference_case, scenario_with
 
@@ -23,6 +23,9 @@ EXPECTED = {
 }
 
 
+DEFAULTS = [SCENARIOS[name] for name in DEFAULT]
+
+
 @cache
 def row(profile: str, scenario: str, timer: bool = True) -> Row:
     return verify(drain_case(load_profile(profile), SCENARIOS[scenario], timer=timer))
@@ -33,7 +36,7 @@ def test_the_catalogue_is_what_is_expected_of() -> None:
 
 
 @pytest.mark.parametrize("profile", EXPECTED)
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", DEFAULT)
 def test_verdict(profile: str, scenario: str) -> None:
     found = row(profile, scenario)
     assert found.verdict is EXPECTED[profile][scenario]
@@ -45,7 +48,7 @@ def test_verdict(profile: str, scenario: str) -> None:
 
 
 @pytest.mark.parametrize("profile", ["sglang-0.5.22-mooncake", "sglang-0.5.23-mooncake"])
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", DEFAULT)
 def test_safe_without_the_release_timer(profile: str, scenario: str) -> None:
     found = row(profile, scenario, False)
     assert found.verdict is SAFE and found.run.complete and found.trace is None
@@ -62,13 +65,27 @@ def test_a_conditional_trace_has_the_timer_fire_under_a_live_write() -> None:
     assert not any(label.startswith("release_drained") for label in labels)
 
 
+@pytest.mark.parametrize("profile", EXPECTED)
+def test_a_status_update_taken_apart_corrupts_in_every_release(profile: str) -> None:
+    """The rank looks at the room, an ABORT fails it and is acknowledged, and the look is written back over Failed."""
+    found = row(profile, "split-status")
+    assert found.verdict is CORRUPTS and found.trace is not None
+    labels = [step.label for step in found.trace.steps]
+    assert not any(label.startswith("release_expired") for label in labels)
+    if found.run.bounds["release timer"] == "off" and "release_drained(room=0)" in labels:
+        looked, opened = labels.index("look_at_room(rank=0, room=0)"), labels.index("open_room(rank=0)")
+        assert looked < labels.index("mark_failed(rank=0)") < opened < labels.index("post(rank=0)")
+    else:
+        assert profile in ("sglang-0.5.18-mooncake", "sglang-0.5.20-mooncake")  # they free at once
+
+
 def with_knobs(profile: str, **settings: Setting) -> Profile:
     base = load_profile(profile)
     return replace(base, settings={**base.settings, **settings})
 
 
 def verdicts(profile: Profile) -> dict[str, Verdict]:
-    return {name: verify(drain_case(profile, scenario)).verdict for name, scenario in SCENARIOS.items()}
+    return {scenario.name: verify(drain_case(profile, scenario)).verdict for scenario in DEFAULTS}
 
 
 NEWEST = "sglang-0.5.23-mooncake"

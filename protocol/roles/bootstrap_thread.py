@@ -46,8 +46,8 @@ def mark_failed(s: Drain, rank: PrefillRank) -> None:
     """
     require(s.bootstrap_step[rank] == BootstrapStep.MARK)
     room = s.bootstrap_room[rank]
-    counted = s.knobs.inactive_register == "if_counted" and s.outstanding[rank, room] > 0
-    if s.bootstrap_active[rank] or counted:
+    looks_at_count = s.knobs.acks_drain and s.knobs.inactive_register == "if_counted"
+    if s.bootstrap_active[rank] or (looks_at_count and s.outstanding[rank, room] > 0):
         update_status(s, rank, room, Status.FAILED)
     if s.knobs.acks_drain:
         s.bootstrap_step[rank] = BootstrapStep.REGISTER
@@ -68,12 +68,25 @@ def register_target(s: Drain, rank: PrefillRank) -> None:
     if untagged or s.poisoned[rank, room]:
         go_idle(s, rank)
         return
-    if not s.bootstrap_active[rank] and s.knobs.inactive_register == "never" and s.outstanding[rank, room] > 0:
-        go_idle(s, rank)  # up to 0.5.20 this ack is lost
-        return
+    if not s.bootstrap_active[rank] and s.knobs.inactive_register != "always":
+        if s.outstanding[rank, room] == 0:
+            s.bootstrap_step[rank] = BootstrapStep.ANSWER
+            return
+        if s.knobs.inactive_register == "never":
+            go_idle(s, rank)  # up to 0.5.20 this ack is lost
+            return
     s.target[rank, room] = True
     s.target_generation[rank, room] = s.bootstrap_generation[rank]
     s.bootstrap_step[rank] = BootstrapStep.CHECK_DRAIN
+
+
+@action(LANE)
+def answer_inactive(s: Drain, rank: PrefillRank) -> None:
+    """A room that was neither active nor counted is acknowledged without a target (up to 0.5.21)."""
+    require(s.bootstrap_step[rank] == BootstrapStep.ANSWER)
+    generation = s.bootstrap_generation[rank]
+    s.report[rank].send(kind=ReportKind.ABORT_ACK, room=s.bootstrap_room[rank], generation=generation)
+    go_idle(s, rank)
 
 
 @action(LANE)

@@ -7,7 +7,7 @@ CommonKVSender. Ranks poll together and take the minimum, so that one failed ran
 from __future__ import annotations
 
 from ..language import action, require
-from .room_status import is_open, settle_target, update_status
+from .room_status import is_open, settle_target, update_status, write_status
 from .state import Chunk, Drain, PrefillRank, Room, SchedulerStep, Sender, Status
 
 LANE = "prefill {rank} scheduler"
@@ -23,6 +23,29 @@ def arrive(s: Drain, rank: PrefillRank, room: Room) -> None:
     require(s.scheduler_step[rank] == SchedulerStep.IDLE and s.sender[rank, room] == Sender.NONE)
     s.sender[rank, room] = Sender.QUEUED
     update_status(s, rank, room, Status.BOOTSTRAPPING)
+
+
+@action(LANE)
+def look_at_room(s: Drain, rank: PrefillRank, room: Room) -> None:
+    """The request reaches the rank, which looks at the room's status before it opens it.
+
+    This and `open_room` are `arrive` taken apart: common/conn.py: CommonKVManager.update_status reads, then writes.
+    """
+    require(s.scheduler_step[rank] == SchedulerStep.IDLE and s.sender[rank, room] == Sender.NONE)
+    s.scheduler_step[rank] = SchedulerStep.OPEN
+    s.scheduler_room[rank] = room
+    s.scheduler_seen[rank] = s.status[rank, room]
+
+
+@action(LANE)
+def open_room(s: Drain, rank: PrefillRank) -> None:
+    """The rank opens the room by what it saw, whatever the bootstrap thread has written since."""
+    require(s.scheduler_step[rank] == SchedulerStep.OPEN)
+    room = s.scheduler_room[rank]
+    write_status(s, rank, room, s.scheduler_seen[rank], Status.BOOTSTRAPPING)
+    s.scheduler_seen[rank] = Status.MISSING
+    s.sender[rank, room] = Sender.QUEUED
+    go_idle(s, rank)
 
 
 @action(GROUP)

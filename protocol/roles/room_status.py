@@ -9,12 +9,16 @@ from .state import Drain, ReportKind, Status
 
 
 def update_status(s: Drain, rank: int, room: int, new: Status) -> None:
-    """Sets the rank's status of a room by the release's rule.
+    """Sets the rank's status of a room by the release's rule, in one step."""
+    write_status(s, rank, room, s.status[rank, room], new)
+
+
+def write_status(s: Drain, rank: int, room: int, old: int, new: Status) -> None:
+    """Sets the status by the rule, as one who saw `old` does. No release locks between the look and the write.
 
     Since 0.5.20 Failed is terminal, and only Bootstrapping and WaitingForInput create a missing room. Before, the
     larger value won, and Failed counted as the smallest. Since 0.5.22 creation drops what an earlier life left.
     """
-    old = s.status[rank, room]
     if old == Status.MISSING:
         creates = new in (Status.BOOTSTRAPPING, Status.WAITING) or not s.knobs.failed_terminal
         if creates and new != Status.FAILED:
@@ -29,8 +33,8 @@ def update_status(s: Drain, rank: int, room: int, new: Status) -> None:
     elif old == Status.FAILED:
         if not s.knobs.failed_terminal:
             s.status[rank, room] = new
-    elif old < new:
-        s.status[rank, room] = new
+    else:
+        s.status[rank, room] = max(old, new)  # written even where it is the old one, over what came between
 
 
 def is_open(s: Drain, rank: int, room: int) -> bool:

@@ -100,7 +100,7 @@ class Sender(IntEnum):
 
 
 class SchedulerStep(IntEnum):
-    """Where the prefill scheduler is within putting a chunk or clearing a room."""
+    """Where the prefill scheduler is within opening a room, putting a chunk or clearing a room."""
 
     IDLE = 0
     PUT = 1
@@ -108,6 +108,7 @@ class SchedulerStep(IntEnum):
     POP_INFOS = 3
     CHECK_DRAIN = 4
     SEND_ACK = 5
+    OPEN = 6
 
 
 class BootstrapStep(IntEnum):
@@ -118,6 +119,7 @@ class BootstrapStep(IntEnum):
     REGISTER = 2
     CHECK_DRAIN = 3
     SEND_ACK = 4
+    ANSWER = 5
 
 
 class WorkerStep(IntEnum):
@@ -216,6 +218,7 @@ class Drain(State[Knobs]):
     produced = field(upto(Chunk), PrefillRank, Room, means="chunks computed so far")
     scheduler_step = field(SchedulerStep, PrefillRank, means="where the prefill scheduler is")
     scheduler_room = field(Room, PrefillRank, means="the room it is at")
+    scheduler_seen = field(Status, PrefillRank, means="the status it saw before it opens the room")
     # prefill: shared by scheduler, bootstrap thread and worker, without locks
     status = field(Status, PrefillRank, Room, means="the rank's status of the room (request_status)")
     infos = field(flag, PrefillRank, Room, means="decode's metadata of the room is known (transfer_infos)")

@@ -145,8 +145,7 @@ def report_outcome(s: Drain, rank: PrefillRank) -> None:
 def uncount(s: Drain, rank: PrefillRank) -> None:
     """The chunk is over, well or badly, and counts no more."""
     room = at(s, rank, WorkerStep.UNCOUNT)
-    if s.outstanding[rank, room] > 0:
-        s.outstanding[rank, room] -= 1
+    s.outstanding[rank, room] -= 1
     after_uncount(s, rank)
 
 

@@ -1,0 +1,114 @@
+"""docs/conformance.md has a row for each field, action and knob of the model, and for nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+from draincheck.models.profile import KNOBS, MODELLED
+from draincheck.protocol import roles
+from draincheck.protocol.language import Action
+from draincheck.protocol.language.channel import ChannelSpec
+from draincheck.protocol.language.state import FieldSpec
+from draincheck.protocol.roles.state import Drain
+
+PAGE = Path(__file__).parents[1] / "docs" / "conformance.md"
+NOT_MODELLED = "not modelled yet"
+NO_COUNTERPART = "no counterpart"
+
+Rows = dict[str, list[str]]
+
+
+def rows(text: str, section: str) -> Rows:
+    """The table rows of a section with its subsections: each name in a first cell, and the cells after it."""
+    match = re.search(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match, f"{PAGE.name} has no section {section}"
+    found: Rows = {}
+    for line in match[1].splitlines():
+        if not line.lstrip().startswith("|"):
+            continue
+        first, *others = (cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")))
+        for name in names_in(first):
+            assert name not in found, f"{section}: {name} has two rows"
+            found[name] = others
+    return found
+
+
+def names_in(cell: str) -> list[str]:
+    return re.findall(r"`(\w+)`", cell)
+
+
+def declared() -> Iterator[tuple[str, bool]]:
+    """Names of the fields and channels of the protocol's state, and whether they are ghosts."""
+    for base in Drain.__mro__:
+        for name, spec in vars(base).items():
+            if isinstance(spec, FieldSpec):
+                yield name, spec.ghost
+            elif isinstance(spec, ChannelSpec):
+                yield name, False
+
+
+def actions() -> set[str]:
+    modules = [import_module(f"{roles.__name__}.{each.name}") for each in iter_modules(roles.__path__)]
+    return {value.name for module in modules for value in vars(module).values() if isinstance(value, Action)}
+
+
+FIELDS = dict(declared())
+EXPECTED = {"State fields": set(FIELDS), "Actions": actions(), "Knobs": set(KNOBS)}
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return PAGE.read_text("utf-8")
+
+
+@pytest.mark.parametrize("section", EXPECTED)
+def test_table_is_complete_and_names_nothing_else(page: str, section: str) -> None:
+    assert EXPECTED[section], "the model declares nothing: the test looks in the wrong place"
+    found = set(rows(page, section))
+    missing, stray = sorted(EXPECTED[section] - found), sorted(found - EXPECTED[section])
+    assert not missing and not stray, f"missing from the table: {missing}; only there: {stray}"
+
+
+@pytest.mark.parametrize("section", EXPECTED)
+def test_every_cell_but_the_remark_is_filled(page: str, section: str) -> None:
+    assert not [name for name, cells in rows(page, section).items() if not cells or not cells[0]]
+
+
+def test_every_action_names_its_thread(page: str) -> None:
+    assert not [name for name, cells in rows(page, "Actions").items() if len(cells) < 2 or not cells[1]]
+
+
+def test_ghosts_have_no_counterpart(page: str) -> None:
+    table = rows(page, "State fields")
+    for name, ghost in FIELDS.items():
+        if ghost:
+            assert table[name][0].startswith(NO_COUNTERPART), name
+
+
+def test_knobs_name_the_actions_that_read_them(page: str) -> None:
+    for name, cells in rows(page, "Knobs").items():
+        if name in MODELLED:
+            readers = set(names_in(cells[0])) - set(KNOBS)
+            assert readers, f"{name} is in Knobs: say which actions read it"
+            assert readers <= EXPECTED["Actions"], name
+        else:
+            assert cells[0].startswith(NOT_MODELLED), f"{name} is not in Knobs: its row must say so"
+
+
+def test_merged_steps_name_actions(page: str) -> None:
+    merged = re.search(r"^## Merged steps\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)
+    assert merged
+    cells = [line.split("|")[1] for line in merged[1].splitlines() if line.startswith("| `")]
+    assert cells
+    assert {name for cell in cells for name in names_in(cell)} <= EXPECTED["Actions"]
+
+
+def test_rows_are_read_from_their_section_only() -> None:
+    table = "| knob | read by |\n|---|---|\n| `one` | `post` \\| x |\n| `stray`, `two` | - |\n"
+    text = f"## Knobs\n\n{table}\n## Next\n| `no` | - |\n"
+    assert rows(text, "Knobs") == {"one": ["`post` \\| x"], "stray": ["-"], "two": ["-"]}
