@@ -80,6 +80,7 @@ def _row(row: Row) -> dict[str, Any]:
         "reasons": list(row.reasons),
         "assumed": dict(row.assumed),
         "counts": dict(row.run.counts),
+        "hits": dict(row.run.hits),
         "without_timer": _run(row.without_timer),
         "trace": [step.label for step in row.trace.steps] if row.trace else None,
     }
@@ -96,4 +97,5 @@ def _run(run: Run | None) -> dict[str, Any] | None:
         "seconds": round(run.seconds, 6),
         "bounds": dict(run.bounds),
         "counts": dict(run.counts),
+        "hits": dict(run.hits),
     }

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..models.model import Model
 from ..properties.property import ClaimFailed, Probe, Property
-from ..protocol.language import Access, DeclarationError, Instance, ModelFault, State, execute
+from ..protocol.language import Access, DeclarationError, GhostFault, Instance, ModelFault, State, execute
 from .expression import Expression, Graph, Value, bounds, cells_of
 
 MAX_PATHS = 20_000
@@ -300,6 +300,8 @@ class Tracer:
             self._path = path = Path(prefix)
             try:
                 tree = run()
+            except GhostFault:
+                raise  # wrong in every state, reachable or not
             except ModelFault as fault:
                 tree = Fault(str(fault))
             except TypeError as error:

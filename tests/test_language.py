@@ -22,6 +22,7 @@ from draincheck.protocol.language import (
     ModelFault,
     State,
     action,
+    between,
     channel,
     field,
     flag,
@@ -204,6 +205,17 @@ def test_properties_and_probes_have_a_sentence() -> None:
 
 
 # Steps
+
+
+def test_a_counter_that_may_be_negative_begins_at_0() -> None:
+    class Ledger(State[None]):
+        balance = field(between(-2, 3), means="may be overdrawn")
+        debt = field(between(-5, -3), means="is overdrawn")
+
+    model = Model(name="l", state=Ledger, actions=(), sizes={})
+    assert model.layout.initial == [0, -3]
+    with pytest.raises(DeclarationError, match=r"between\(3, 2\): the bounds must be in order"):
+        between(3, 2)
 
 
 def test_fields_start_at_the_lowest_value() -> None:

@@ -23,7 +23,18 @@ from draincheck.models.drain import SCENARIOS, drain_model
 from draincheck.models.model import Model, Values
 from draincheck.models.profile import catalogue, load_profile
 from draincheck.models.reference import reference
-from draincheck.protocol.language import Index, ModelFault, State, action, field, upto
+from draincheck.protocol.language import (
+    GhostFault,
+    Index,
+    ModelFault,
+    State,
+    action,
+    field,
+    flag,
+    ghost,
+    require,
+    upto,
+)
 
 MODELS = [
     toys.ring().model,
@@ -120,6 +131,7 @@ class Tiny(State[None]):
 
     n = field(upto(2), means="a number")
     at = field(upto(3), Place, means="numbers by place")
+    secret = ghost(flag, means="what nobody knows")
 
 
 @action("t")
@@ -144,7 +156,7 @@ def test_faults_are_leaves_of_the_tree_and_only_where_they_can_happen() -> None:
     model = Model(name="tiny", state=Tiny, actions=(overflow, stray), sizes={Place: 2})
     _, (overflowing, straying) = trace(model)
     for n in range(3):
-        state = (n, 0, 0)
+        state = (n, 0, 0, 0)
         assert [type(leaf) for leaf in leaves(overflowing.tree, state)] == [Fault if n == 2 else Update]
         assert [type(leaf) for leaf in leaves(straying.tree, state)] == [Fault if n == 2 else Update]
 
@@ -154,6 +166,19 @@ def test_an_operator_outside_the_language_is_named() -> None:
 
     model = Model(name="tiny", state=Tiny, actions=(divide,), sizes={Place: 2})
     with pytest.raises(DeclarationError, match=r"divide\(\).*//.*the language has"):
+        trace(model)
+
+
+@action("t")
+def peep(s: Tiny) -> None:
+    """Decides by a ghost, where no run comes."""
+    require(s.n == 2)
+    require(s.secret)
+
+
+def test_a_ghost_read_is_found_without_reaching_it() -> None:
+    model = Model(name="tiny", state=Tiny, actions=(peep,), sizes={Place: 2})
+    with pytest.raises(GhostFault, match=r"peep\(\): protocol code reads the ghost field secret"):
         trace(model)
 
 

@@ -12,6 +12,7 @@ from draincheck.protocol.language import (
     Message,
     State,
     action,
+    between,
     channel,
     field,
     flag,
@@ -140,6 +141,7 @@ class Arith(State[None]):
     x = field(upto(6), means="a number")
     y = field(upto(6), Node, means="numbers")
     where = field(maybe(Node), means="which of them, or none")
+    low = field(between(-2, 1), means="a number that may be negative")
 
 
 @action("a")
@@ -175,6 +177,12 @@ def mark(s: Arith) -> None:
     s.x = (s.x > 3) + ((s.y[0] == s.y[1]) & (s.where != NONE)) + (1 | (s.x == 0))
 
 
+@action("b")
+def sink(s: Arith) -> None:
+    """Goes down to the lowest, and up again from there."""
+    s.low = s.low - 1 if s.low > -2 else 1
+
+
 @invariant
 def never_all_six(s: Arith) -> None:
     """Not all numbers are six."""
@@ -183,5 +191,5 @@ def never_all_six(s: Arith) -> None:
 
 def arithmetic() -> Check:
     """Every operator of the language, on numbers small enough for the oracle."""
-    model = Model(name="arithmetic", state=Arith, actions=(add, subtract, scale, point, mark), sizes={Node: 2})
+    model = Model(name="arithmetic", state=Arith, actions=(add, subtract, scale, point, mark, sink), sizes={Node: 2})
     return Check(model, (never_all_six,))

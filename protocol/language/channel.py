@@ -245,7 +245,7 @@ class Fifo(Generic[M]):
                 self._set(f"{at}.{name}", self._get(f"{at + 1}.{name}"))
         for name in self._bound.parts:
             suffix = f"{last}.{name}"
-            self._set(suffix, self._state.layout.cells[self._position(suffix)].domain.lo)
+            self._set(suffix, self._state.layout.cells[self._position(suffix)].domain.start)
         self._set("length", self.length - 1)
 
     def duplicate(self, place: int) -> None:

@@ -40,11 +40,19 @@ Bound = int | type[Index]
 
 @dataclass(frozen=True)
 class Domain:
-    """The closed interval lo .. hi of integers, with a name for each value where there is one."""
+    """The closed interval lo .. hi of integers, with a name for each value where there is one.
+
+    A field begins at `start`: the lowest value, or 0 where a counter may also fall below it.
+    """
 
     lo: int
     hi: int
     names: tuple[str, ...] = ()
+
+    @property
+    def start(self) -> int:
+        """The value that a field of this domain begins with."""
+        return self.lo if self.names else max(self.lo, min(0, self.hi))
 
     @property
     def bits(self) -> int:
@@ -103,6 +111,13 @@ def upto(bound: Bound) -> DomainSpec:
     if isinstance(bound, int) and not 0 <= bound <= LARGEST_VALUE:
         raise DeclarationError(f"upto({bound}): the bound must lie in 0 .. {LARGEST_VALUE}")
     return DomainSpec("range", bound)
+
+
+def between(low: int, bound: Bound) -> DomainSpec:
+    """A counter low .. bound that begins at 0 where it can. With an index type: .. how many of them there are."""
+    if abs(low) > LARGEST_VALUE or (isinstance(bound, int) and not low <= bound <= LARGEST_VALUE):
+        raise DeclarationError(f"between({low}, {bound}): the bounds must be in order, and below {LARGEST_VALUE}")
+    return DomainSpec("range", bound, low)
 
 
 def maybe(index: type[Index]) -> DomainSpec:

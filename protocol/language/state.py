@@ -89,7 +89,7 @@ def field(domain: DomainLike, first: type[Index], /, *more: type[Index], means: 
 def field(domain: DomainLike, /, *shape: type[Index], means: str) -> Scalar | Table:
     """Declares a field of the protocol: its domain, its shape (index types), and what it means.
 
-    It starts at the lowest value of its domain: 0, NONE, or the first member of the enumeration.
+    It begins at 0, NONE, or the first member of the enumeration.
     """
     return Table(domain, shape, means, False) if shape else Scalar(domain, shape, means, False)
 
@@ -153,8 +153,8 @@ class Layout:
 
     @property
     def initial(self) -> list[int]:
-        """Every field at the lowest value of its domain, in cell order."""
-        return [cell.domain.lo for cell in self.cells]
+        """Every field at the value that its domain begins with, in cell order."""
+        return [cell.domain.start for cell in self.cells]
 
 
 def lay_out(state_class: type[State[Any]], sizes: Sizes, budgets: Mapping[str, Any] | None = None) -> Layout:

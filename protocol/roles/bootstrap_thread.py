@@ -69,7 +69,7 @@ def register_target(s: Drain, rank: PrefillRank) -> None:
         go_idle(s, rank)
         return
     if not s.bootstrap_active[rank] and s.knobs.inactive_register != "always":
-        if s.outstanding[rank, room] == 0:
+        if s.outstanding[rank, room] <= 0:
             s.bootstrap_step[rank] = BootstrapStep.ANSWER
             return
         if s.knobs.inactive_register == "never":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ..language import Index, Message, State, channel, field, flag, ghost, maybe, part, upto
+from ..language import Index, Message, State, between, channel, field, flag, ghost, maybe, part, upto
 from .knobs import Knobs
 
 
@@ -222,7 +222,12 @@ class Drain(State[Knobs]):
     # prefill: shared by scheduler, bootstrap thread and worker, without locks
     status = field(Status, PrefillRank, Room, means="the rank's status of the room (request_status)")
     infos = field(flag, PrefillRank, Room, means="decode's metadata of the room is known (transfer_infos)")
-    outstanding = field(upto(Chunk), PrefillRank, Room, means="chunks counted and not yet uncounted")
+    outstanding = field(
+        between(-1, Chunk),
+        PrefillRank,
+        Room,
+        means="chunks counted and not yet uncounted; a room opened anew can make it -1",
+    )
     target = field(flag, PrefillRank, Room, means="an ack is owed to decode (deferred ack target)")
     target_generation = field(upto(Room), PrefillRank, Room, means="the generation that the ack will carry")
     poisoned = field(flag, PrefillRank, Room, means="the room must never be acknowledged as drained")

@@ -1,0 +1,62 @@
+"""Any setting of the knobs: the compiled search and the oracle agree, and no setting gets a model stuck unsaid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import oracle
+from draincheck.explorer.search import search
+from draincheck.explorer.verify import Verdict, verify
+from draincheck.models.drain import SCENARIOS, Scenario
+from draincheck.models.profile import KNOBS, MODELLED, Profile, Setting, load_profile
+from draincheck.properties.cases import Question, drain_case
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+BASE = load_profile("sglang-0.5.23-mooncake")
+SMALL = {"chunks": 1}
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> Profile:
+    """A profile with any allowed value for each knob that the model reads."""
+    drawn: dict[str, Setting] = {name: draw(st.sampled_from(KNOBS[name].allowed)) for name in sorted(MODELLED)}
+    assume(not (drawn["hold_enabled"] and drawn["hold_causes"] == "none"))
+    return replace(BASE, settings={**BASE.settings, **drawn})
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    """Any of the scenarios with one chunk, with or without aborts."""
+    scenario = draw(st.sampled_from(list(SCENARIOS.values())))
+    return replace(scenario, chunks=1, aborts=scenario.send_faults == 0 or draw(st.booleans()))
+
+
+def compare(question: Question) -> None:
+    expected = oracle.explore(question.check)
+    found = search(replace(question.check, deadlock=False), until_violation=False)
+    assert (found.states, found.transitions, found.depth) == (expected.states, expected.transitions, expected.depth)
+    assert (found.counts, found.hits) == (expected.counts, expected.hits)
+    assert set(found.violated) == set(expected.violated)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios(), timer=st.booleans())
+def test_engines_agree_on_any_profile(profile: Profile, scenario: Scenario, timer: bool) -> None:
+    case = drain_case(profile, scenario)
+    compare(case.timed if timer and case.timed else case.untimed)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios())
+def test_a_verdict_is_never_safe_without_a_hold_that_covers_the_failure(profile: Profile, scenario: Scenario) -> None:
+    """Where decode frees at once, or an unpoisoned failed send is acknowledged, nothing may come out as SAFE."""
+    row = verify(drain_case(profile, scenario, timer=False))
+    knobs = profile.knobs
+    frees_at_once = scenario.aborts and not knobs.hold_enabled
+    if frees_at_once:
+        assert row.verdict is Verdict.CORRUPTS
+    if row.verdict is Verdict.UNDETERMINED:
+        assert row.reasons
+    if row.trace:
+        assert row.trace.kind == ("deadlock" if row.verdict is Verdict.UNDETERMINED else "violation")
