@@ -193,7 +193,7 @@ def advance(
     slots: Any,
     shift: Any,
     shape: Any,
-    instances: Any,
+    successors: Any,
     until: Any,
     limit: Any,
     batch: Any,
@@ -205,7 +205,7 @@ def advance(
     """Expands states from numbers[CURSOR] up to `until`, appending what is new behind numbers[STATES].
 
     Arrays are flat: `states` and `recent` have `width` words a state, `out` has width + 1 words for each of
-    batch * instances successors. `shape` is a tuple of `width` numbers: its type makes the width a constant of
+    batch * successors successors. `shape` is a tuple of `width` numbers: its type makes the width a constant of
     the compiled code. Stops before a batch that could exceed `limit` states, at a state that breaks the
     language's rules, or at one that has no step and is not terminal.
     """
@@ -215,12 +215,12 @@ def advance(
     transitions, near = u(numbers[TRANSITIONS]), u(numbers[DUPLICATES_NEAR])
     recent_mask = u(len(recent) // len(shape) - 1)
     slots_at, states_at, out_at = u(slots.ctypes.data), u(states.ctypes.data), u(out.ctypes.data)
-    hashes = np.empty(batch * instances, np.uint64)
+    hashes = np.empty(batch * successors, np.uint64)
     stepped = np.zeros(batch, np.uint8)
     reason = FINISHED
     while cursor < u(until):
         size = min(u(batch), u(until) - cursor)
-        if count + size * u(instances) > u(limit):
+        if count + size * u(successors) > u(limit):
             reason = FULL
             break
         made = u(_call_expand(expand, states_at + cursor * row, np.int64(cursor), np.int64(size), out_at))  # pyright: ignore

@@ -26,24 +26,24 @@ U64 = np.dtype(np.uint64)
 
 
 class Partition:
-    """One part of the visited set. `width` is the number of 64-bit words of a state.
+    """One part of the visited set, of states of `width` 64-bit words with at most `successors` successors each.
 
     Memory: 8*width + 4 bytes a state, and 8 bytes a slot, with between 1.4 and 2.9 slots a state.
     """
 
-    def __init__(self, width: int, instances: int, memory: int) -> None:
+    def __init__(self, width: int, instances: int, successors: int, memory: int) -> None:
         self.width = width
         self.memory = memory
         self._shape = (0,) * width
-        self._instances = max(1, instances)
+        self._successors = max(1, successors)
         self.capacity = self._reserve(memory)
         self._bits = FIRST_SLOT_BITS
         self._slots = np.zeros(1 << self._bits, U64)
         self._larger: np.ndarray[Any, Any] | None = None
-        self._out = np.empty(BATCH * self._instances * (width + 1), U64)
+        self._out = np.empty(BATCH * self._successors * (width + 1), U64)
         # No state has all bits set: see packing_of.
         self._recent = np.full(RECENT_STATES * width, 2**64 - 1, U64)
-        self.hits = np.zeros(self._instances, np.int64)
+        self.hits = np.zeros(max(1, instances), np.int64)
         self.numbers = np.zeros(kernel.NUMBERS, np.int64)
 
     def _reserve(self, memory: int) -> int:
@@ -126,7 +126,7 @@ class Partition:
             limit = min(self.capacity, int((1 << self._bits) * LOAD))
             reason = kernel.advance(
                 native.expand, native.terminal, self._states, self._parents, self._slots, self._shift,
-                self._shape, self._instances, until, limit, BATCH, self._out, self._recent, self.hits, self.numbers,
+                self._shape, self._successors, until, limit, BATCH, self._out, self._recent, self.hits, self.numbers,
             )  # fmt: skip
             if reason != kernel.FULL or not self._grow():
                 return int(reason)

@@ -14,7 +14,7 @@ from ..protocol.language import DeclarationError, ModelFault
 from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
-from .tracer import Answer, trace
+from .tracer import Answer, most_successors, trace
 from .visited import VisitedSet, available_memory
 
 CHUNK = 1 << 16
@@ -83,11 +83,15 @@ class Exploration:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A check as LLVM IR, ready to be searched any number of times. `predicates` are properties, then probes."""
+    """A check as LLVM IR, ready to be searched any number of times.
+
+    `predicates` are properties, then probes; no state has more than `successors` successors.
+    """
 
     check: Check
     packing: Packing
     text: str
+    successors: int
     predicates: tuple[str, ...]
 
     @cached_property
@@ -109,8 +113,9 @@ def compile_check(check: Check) -> Compiled:
         raise DeclarationError(f"{check.model.name}: at most {MAX_PREDICATES} properties and probes in one check")
     terminal = tracer.terminal() if check.deadlock else Answer(True)
     packing = packing_of(check.model.layout)
+    successors = sum(most_successors(command.tree) for command in commands)
     names = tuple(each.name for each in (*check.properties, *check.probes))
-    return Compiled(check, packing, emit(packing, commands, trees, terminal), names)
+    return Compiled(check, packing, emit(packing, commands, trees, terminal), successors, names)
 
 
 def search(
@@ -146,7 +151,7 @@ class _Search:
         self._progress = progress
         memory = limits.memory or int(available_memory() * MEMORY_SHARE)
         self._native = compiled.quick
-        self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), memory)
+        self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), compiled.successors, memory)
         self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)
         self._started = time.perf_counter()
         self._shown = self._started

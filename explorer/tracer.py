@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..models.model import Model
 from ..properties.property import ClaimFailed, Probe, Property
 from ..protocol.language import Access, DeclarationError, GhostFault, Instance, ModelFault, State, execute
-from .expression import Expression, Graph, Value, bounds, cells_of
+from .expression import Expression, Graph, Value, cells_of
 
 MAX_PATHS = 20_000
 MAX_PICK = 256
@@ -375,13 +375,20 @@ def count_leaves(tree: Tree) -> int:
             return 1
 
 
+def most_successors(tree: Tree) -> int:
+    """The largest number of successors that a tree gives any one state: a choice gives all its options."""
+    match tree:
+        case Decision(_, then, otherwise):
+            return max(most_successors(then), most_successors(otherwise))
+        case Choice(options):
+            return sum(map(most_successors, options))
+        case Update() | Fault():
+            return 1
+        case _:
+            return 0
+
+
 def trace(model: Model) -> tuple[Tracer, list[Command]]:
     """Every instance of a model as a guarded command, and the tracer for its properties."""
     tracer = Tracer(model)
     return tracer, [tracer.command(instance) for instance in model.instances]
-
-
-__all__ = [
-    "Answer", "Blocked", "Choice", "Command", "Decision", "Fault", "Tracer", "Tree", "Update", "bounds",
-    "count_leaves", "reads_of", "trace", "writes_of",
-]  # fmt: skip

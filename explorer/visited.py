@@ -17,15 +17,15 @@ from .partition import U64, Partition
 
 
 class VisitedSet:
-    """All visited states. `width` is the number of 64-bit words of a state, `memory` the limit in bytes.
+    """All visited states: of `width` 64-bit words, with at most `successors` successors each; `memory` in bytes.
 
     Positions number the states in the order of discovery. `advance` expands states; the rest looks at them.
     """
 
-    def __init__(self, width: int, instances: int, memory: int) -> None:
+    def __init__(self, width: int, instances: int, successors: int, memory: int) -> None:
         self.memory = memory
         self._shape = (0,) * width
-        self.partitions = (Partition(width, instances, memory),)
+        self.partitions = (Partition(width, instances, successors, memory),)
 
     def owner(self, words: Sequence[int]) -> Partition:
         """The partition that a state belongs to."""

@@ -12,6 +12,7 @@ from draincheck.explorer import search as module
 from draincheck.explorer.packing import packing_of
 from draincheck.explorer.partition import Partition
 from draincheck.explorer.search import Limits, Progress, never_fired, search
+from draincheck.explorer.tracer import most_successors, trace
 from draincheck.explorer.verify import Verdict, exit_code, verify
 from draincheck.models.model import Model
 from draincheck.models.reference import reference
@@ -175,7 +176,7 @@ def test_doubling_keeps_every_state_findable() -> None:
     check = Check(reference(), (reference_properties.no_late_write,))
     found = search(check, until_violation=False)
     packing = packing_of(check.model.layout)
-    partition = Partition(packing.words, 1, 1 << 30)
+    partition = Partition(packing.words, 1, 1, 1 << 30)
     for position in range(0, found.states, 997):
         values = found.path_to(position)[-1]
         partition.add_root(packing.pack(values))
@@ -210,3 +211,23 @@ def test_packing_round_trip_and_the_bit_that_stays_free() -> None:
         words = packing.pack(values)
         assert packing.unpack(words) == values
         assert words[0] < 2**63
+
+
+class Fan(State[None]):
+    """A number that a step can set to anything."""
+
+    at = field(upto(60), means="the number")
+
+
+@action("fan")
+def spread(s: Fan) -> None:
+    """Any number may come next, and another one after it."""
+    s.at = s.choose(range(60)) + s.choose([0, 1])
+
+
+def test_choices_may_give_a_state_many_more_successors_than_instances() -> None:
+    model = Model(name="fan", state=Fan, actions=(spread,), sizes={Step: 1})
+    _, (command,) = trace(model)
+    assert most_successors(command.tree) == 120
+    found = search(Check(model, ()))
+    assert (found.states, found.transitions, found.depth) == (61, 61 * 120, 1)
