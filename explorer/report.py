@@ -32,11 +32,16 @@ def table(rows: Sequence[Row]) -> Table:
             row.scenario,
             Text(row.verdict, style=_STYLE[row.verdict]),
             row.property or "-",
-            f"{row.run.states:,}",
+            f"{row.run.states:,}{'+' * bool(_cut_short(row.run))}",
             str(len(row.trace)) if row.trace else "-",
             _without_timer(row),
         )
     return result
+
+
+def _cut_short(run: Run) -> str:
+    """Why a search ended before its time; a violation is a reason to end."""
+    return "" if run.reason == "violation found" else run.reason
 
 
 def _without_timer(row: Row) -> str:
@@ -50,6 +55,11 @@ def legend(rows: Sequence[Row]) -> list[str]:
     lines = [f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(row.verdict is verdict for row in rows)]
     lines += [f"Bounds: {bounds}" for bounds in dict.fromkeys(_bounds_text(row) for row in rows)]
     lines += [f"{row.profile} / {row.scenario}: {reason}" for row in rows for reason in row.reasons]
+    lines += [
+        f"{row.profile} / {row.scenario}: not all states were counted (+): {_cut_short(row.run)}"
+        for row in rows
+        if row.trace and _cut_short(row.run)
+    ]
     assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
     lines += [f"{profile}: {name} is unknown and taken as {value}" for (profile, name), value in assumed.items()]
     return lines

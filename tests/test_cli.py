@@ -94,6 +94,13 @@ def test_a_cut_search_is_undetermined() -> None:
     assert "limit of 1,000 states reached" in result.stdout
 
 
+def test_a_violation_found_before_the_search_was_cut_short_counts() -> None:
+    result = run("verify", "reference", "--timer", 1, "--max-states", 600_000)
+    assert result.exit_code == 1
+    assert "CONDITIONAL" in result.stdout
+    assert "not all states were counted (+): limit of 600,000 states reached" in result.stdout
+
+
 def test_somebodys_own_profile(tmp_path: Path) -> None:
     text = run("profile", NEWEST).stdout.replace(f'name = "{NEWEST}"', 'name = "mine"')
     start = text.index("[poison_on_fail]")
