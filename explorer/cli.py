@@ -118,7 +118,7 @@ def _cases(
     timer: int | None,
     no_timer: bool,
 ) -> list[Case]:
-    from ..models.profile import catalogue
+    from ..models.profile import headlines
     from ..properties.cases import cases_of, reference_case
 
     if timer is not None and set(profiles) != {"reference"}:
@@ -126,7 +126,7 @@ def _cases(
     if "reference" in profiles and (sizes or scenarios):
         raise click.UsageError("the reference model has fixed sizes and no scenarios")
     cases: list[Case] = []
-    for name in profiles or list(catalogue()):
+    for name in profiles or headlines():
         if name == "reference":
             cases.append(reference_case(timer))
         else:
@@ -176,7 +176,7 @@ def _save(rows: Sequence[Row], folder: Path) -> None:
     from .storage import save
 
     for row in rows:
-        for trace in (row.trace, row.witness):
+        for trace in (*row.traces, row.witness):
             if trace:
                 click.echo(f"saved {save(trace, folder)}", err=True)
 
@@ -192,7 +192,7 @@ def _print(rows: Sequence[Row], witness: bool) -> None:
         console = Console(width=120)
     shown: dict[tuple[str, ...], str] = {}
     for row in rows:
-        for trace in (row.trace, row.witness if witness else None):
+        for trace in (*row.traces, row.witness if witness else None):
             if trace is None:
                 continue
             steps = (trace.subject, *(step.label for step in trace.steps))

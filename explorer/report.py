@@ -15,6 +15,7 @@ VERSION = 1
 
 _STYLE: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "bold red",
+    Verdict.DELAYS: "dark_orange",
     Verdict.CONDITIONAL: "yellow",
     Verdict.UNDETERMINED: "magenta",
     Verdict.SAFE: "green",
@@ -30,13 +31,19 @@ def table(rows: Sequence[Row]) -> Table:
         result.add_row(
             row.profile,
             row.scenario,
-            Text(row.verdict, style=_STYLE[row.verdict]),
-            row.property or "-",
+            _verdicts(row),
+            row.subject or "-",
             f"{row.run.states:,}{'+' * bool(_cut_short(row.run))}",
             str(len(row.trace)) if row.trace else "-",
             _without_timer(row),
         )
     return result
+
+
+def _verdicts(row: Row) -> Text:
+    """The verdict, and every other class that was found to apply."""
+    classes = dict.fromkeys((row.verdict, *(finding.verdict for finding in row.findings)))
+    return Text(", ").join(Text(verdict, style=_STYLE[verdict]) for verdict in classes)
 
 
 def _cut_short(run: Run) -> str:
@@ -79,13 +86,17 @@ def _row(row: Row) -> dict[str, Any]:
         "profile": row.profile,
         "scenario": row.scenario,
         "verdict": str(row.verdict),
-        "property": row.property or None,
+        "property": row.subject or None,
         "states": row.run.states,
         "transitions": row.run.transitions,
         "depth": row.run.depth,
         "trace_length": len(row.trace) if row.trace else None,
         "seconds": round(row.seconds, 6),
         "bounds": dict(row.run.bounds),
+        "findings": [
+            {"verdict": str(each.verdict), "property": each.subject, "trace_length": len(each.trace)}
+            for each in row.findings
+        ],
         "complete": row.run.complete,
         "reasons": list(row.reasons),
         "assumed": dict(row.assumed),

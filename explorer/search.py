@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -122,16 +122,18 @@ def search(
     check: Check | Compiled,
     limits: Limits = Limits(),
     *,
-    until_violation: bool = True,
+    until: Collection[str] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Exploration:
     """Explores every reachable state, breadth first.
 
-    With `until_violation` the search ends at the first state that violates a property; without, it goes on
-    and counts. Ctrl-C ends it with what is known. Raises ModelFault if an action breaks the language's rules.
+    The search ends at the first state that violates one of the properties named in `until` (default: any); an
+    empty collection makes it go on to the end and count. Ctrl-C ends it with what is known. Raises ModelFault if
+    an action breaks the language's rules.
     """
     compiled = check if isinstance(check, Compiled) else compile_check(check)
-    return _Search(compiled, limits, until_violation, progress).run()
+    ends = {each.name for each in compiled.check.properties} if until is None else set(until)
+    return _Search(compiled, limits, ends, progress).run()
 
 
 class _Search:
@@ -141,13 +143,13 @@ class _Search:
         self,
         compiled: Compiled,
         limits: Limits,
-        until_violation: bool,
+        ends: set[str],
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self._compiled = compiled
         self._model: Model = compiled.check.model
         self._limits = limits
-        self._until_violation = until_violation
+        self._ends = ends
         self._progress = progress
         memory = limits.memory or int(available_memory() * MEMORY_SHARE)
         self._native = compiled.quick
@@ -227,7 +229,7 @@ class _Search:
                 if self._seen.value & self._wanted & (1 << number):
                     self._wanted &= ~(1 << number)
                     (result.violated if number < properties else result.reached)[name] = position
-        return "violation found" if result.violated and self._until_violation else ""
+        return "violation found" if self._ends & result.violated.keys() else ""
 
     def _raise_fault(self) -> None:
         """Runs the faulty step on integers, for a message with the values."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..models.model import Model
-from ..properties.cases import INEQUALITY, Case, Question
+from ..properties.cases import DELAYS, INEQUALITY, Case, Question
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
 from .trace import Trace, deadlock_trace, follow, violation_trace, witness_trace
 
@@ -16,13 +16,15 @@ class Verdict(StrEnum):
     """What is known about a case; the first is the worst."""
 
     CORRUPTS = "CORRUPTS"
+    DELAYS = "DELAYS"
     CONDITIONAL = "CONDITIONAL"
     UNDETERMINED = "UNDETERMINED"
     SAFE = "SAFE"
 
 
 EXPLANATION: Mapping[Verdict, str] = {
-    Verdict.CORRUPTS: "a property fails, and no release timer fires on the way there",
+    Verdict.CORRUPTS: "a property of memory fails, and no release timer fires on the way there",
+    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed is left to its release timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires first: safe if {INEQUALITY}",
     Verdict.UNDETERMINED: "nothing is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
@@ -47,46 +49,65 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Row:
-    """The verdict of a profile in a scenario.
+class Finding:
+    """A way in which a case fails, with the shortest run that shows it."""
 
-    `run` is the search that decides: without the release timer for CORRUPTS, with it for CONDITIONAL.
-    `without_timer` is the one with the timer switched off, if that is another. `trace` shows the failure.
+    verdict: Verdict
+    subject: str
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class Row:
+    """The verdict of a profile in a scenario: the worst of its findings, or SAFE or UNDETERMINED without one.
+
+    `findings` has every class that was found to apply, worst first. `run` is the search that decides: without the
+    release timer, but for CONDITIONAL. `without_timer` is the one with the timer switched off, if that is another.
     """
 
     profile: str
     scenario: str
     verdict: Verdict
-    property: str
+    findings: tuple[Finding, ...]
     reasons: tuple[str, ...]
     run: Run
     without_timer: Run | None
     seconds: float
-    trace: Trace | None
+    stuck: Trace | None
     witness: Trace | None
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
 
+    @property
+    def subject(self) -> str:
+        """The property of the worst finding, or an empty string."""
+        return self.findings[0].subject if self.findings else (self.stuck.subject if self.stuck else "")
+
+    @property
+    def trace(self) -> Trace | None:
+        """The run that shows the verdict, if there is one."""
+        return self.findings[0].trace if self.findings else self.stuck
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The runs of all findings, or the one that got stuck."""
+        return tuple(finding.trace for finding in self.findings) or ((self.stuck,) if self.stuck else ())
+
 
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
-    """Decides a case: first with the release timer off, then, if nothing fails, with it.
+    """Decides a case: first with the release timer off, then, if no memory is lost, with it.
 
     Raises DraincheckError if the model is declared wrongly, KeyboardInterrupt never: Ctrl-C gives UNDETERMINED.
     """
     off = _explore(case, case.untimed, limits, watch)
-    failed = _failure(case.untimed, off)
-    if failed:
-        return _row(case, Verdict.CORRUPTS, failed, case.untimed, off, None)
+    findings = _findings(case.untimed, off, Verdict.CORRUPTS)
     doubts = _doubts(case.untimed, off)
-    if doubts or case.timed is None:
-        verdict = Verdict.UNDETERMINED if doubts else Verdict.SAFE
-        return _row(case, verdict, _deadlock(case.untimed, off), case.untimed, off, None, doubts)
+    if doubts or case.timed is None or any(each.verdict is Verdict.CORRUPTS for each in findings):
+        return _row(case, findings, doubts, case.untimed, off, None)
     on = _explore(case, case.timed, limits, watch)
-    failed = _failure(case.timed, on)
-    if failed:
-        return _row(case, Verdict.CONDITIONAL, failed, case.timed, on, off)
-    doubts = _doubts(case.timed, on)
-    verdict = Verdict.UNDETERMINED if doubts else Verdict.SAFE
-    return _row(case, verdict, _deadlock(case.timed, on), case.timed, on, off, doubts)
+    conditions = _findings(case.timed, on, Verdict.CONDITIONAL)
+    question, deciding = (case.timed, on) if not findings else (case.untimed, off)
+    doubts = () if findings or conditions else _doubts(case.timed, on)
+    return _row(case, [*findings, *conditions], doubts, question, deciding, off)
 
 
 def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
@@ -97,18 +118,22 @@ def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None
             watch(title, at)
 
     compiled = compile_check(question.check)
-    return search(compiled, limits, until_violation=not case.count_all, progress=progress)
+    until = {each.name for each in question.check.properties} - DELAYS
+    return search(compiled, limits, until=() if case.count_all else until, progress=progress)
 
 
-def _failure(question: Question, found: Exploration) -> Trace | None:
-    """The shortest trace to a violated property, if there is one."""
-    if not found.violated:
-        return None
-    name, position = min(found.violated.items(), key=lambda item: item[1])
-    prop = next(each for each in question.check.properties if each.name == name)
-    states = found.path_to(position)
-    model = question.check.model
-    return violation_trace(model, prop, states[0], follow(model, states), question.source)
+def _findings(question: Question, found: Exploration, lost: Verdict) -> list[Finding]:
+    """The properties that fail, each with its shortest trace: of memory, which counts as `lost`, then of time."""
+    check = question.check
+    first: dict[Verdict, Finding] = {}
+    for name, position in sorted(found.violated.items(), key=lambda item: item[1]):
+        verdict = Verdict.DELAYS if name in DELAYS else lost
+        if verdict not in first:
+            prop = next(each for each in check.properties if each.name == name)
+            states = found.path_to(position)
+            trace = violation_trace(check.model, prop, states[0], follow(check.model, states), question.source)
+            first[verdict] = Finding(verdict, name, trace)
+    return [first[verdict] for verdict in Verdict if verdict in first]
 
 
 def _deadlock(question: Question, found: Exploration) -> Trace | None:
@@ -119,7 +144,9 @@ def _deadlock(question: Question, found: Exploration) -> Trace | None:
 
 
 def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
-    """Why a search without violation is no pass: it was cut short, got stuck, or did not see what it must."""
+    """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
+    if found.stopped == "violation found" or (found.violated.keys() - DELAYS):
+        return ()
     if found.deadlock is not None:
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
     if found.stopped:
@@ -131,24 +158,26 @@ def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
 
 def _row(
     case: Case,
-    verdict: Verdict,
-    trace: Trace | None,
+    findings: Sequence[Finding],
+    doubts: Sequence[str],
     question: Question,
     deciding: Exploration,
     off: Exploration | None,
-    doubts: Sequence[str] = (),
 ) -> Row:
-    clean = off or (deciding if not trace else None)
+    known = findings[0].verdict if findings else Verdict.SAFE
+    verdict = Verdict.UNDETERMINED if doubts else known
+    clean = off or (deciding if verdict is not Verdict.CORRUPTS else None)
+    elsewhere = off if off is not deciding else None
     return Row(
         profile=case.profile,
         scenario=case.scenario,
         verdict=verdict,
-        property=trace.subject if trace else "",
+        findings=tuple(findings),
         reasons=tuple(doubts),
         run=_run(question.check.model, deciding),
-        without_timer=_run(case.untimed.check.model, off) if off else None,
-        seconds=deciding.seconds + (off.seconds if off else 0.0),
-        trace=trace,
+        without_timer=_run(case.untimed.check.model, elsewhere) if elsewhere else None,
+        seconds=deciding.seconds + (elsewhere.seconds if elsewhere else 0.0),
+        stuck=_deadlock(question, deciding),
         witness=_witness(case, clean) if clean else None,
         assumed=case.assumed or {},
     )
@@ -174,7 +203,6 @@ def _run(model: Model, found: Exploration) -> Run:
 
 def exit_code(rows: Sequence[Row]) -> int:
     """0 if every row is SAFE, 1 if a property fails in one, else 3 if one is undetermined."""
-    verdicts = {row.verdict for row in rows}
-    if verdicts & {Verdict.CORRUPTS, Verdict.CONDITIONAL}:
+    if any(row.findings for row in rows):
         return 1
-    return 3 if Verdict.UNDETERMINED in verdicts else 0
+    return 3 if any(row.verdict is Verdict.UNDETERMINED for row in rows) else 0

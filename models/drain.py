@@ -137,6 +137,13 @@ DRAIN_ACK = (
     transfer_worker.look_at_count,
     transfer_worker.ack_drained,
 )
+BY_ABORT = (
+    bootstrap_thread.register_target,
+    bootstrap_thread.answer_inactive,
+    bootstrap_thread.check_drained,
+    bootstrap_thread.ack_at_once,
+    prefill_scheduler.clear_ack,
+)
 RELEASE = (decode_receiver.receive_ack, decode_scheduler.release_drained, decode_scheduler.release_expired)
 MEMORY = (victim.victim_takes, victim.victim_finishes, nic.land)
 STORY = (
@@ -172,8 +179,10 @@ def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
         gone |= {prefill_scheduler.look_at_room, prefill_scheduler.open_room}
     if not scenario.send_faults:
         gone |= set(SEND_FAULT)
-    if not knobs.poison_on_fail:
+    if not (knobs.poison_on_error or knobs.poison_on_rejected_post):
         gone.add(transfer_worker.poison)
+    if not knobs.abort_handled:
+        gone |= {bootstrap_thread.mark_failed, *BY_ABORT, decode_receiver.receive_ack}
     return gone
 
 
@@ -183,11 +192,8 @@ def actions_of(knobs: Knobs, scenario: Scenario, timer: bool) -> tuple[Action, .
     return tuple(action for action in STORY if action not in gone)
 
 
-def at_rest(s: Drain) -> int:
-    """Terminal: every thread is idle, nothing is on its way, and each request has ended or is held.
-
-    A hold may last for ever here: the timer can be off, and an ack can be withheld.
-    """
+def quiet(s: Drain) -> bool:
+    """Every thread is idle and nothing is on its way."""
     if s.decode_step != DecodeStep.IDLE:
         return False
     for rank in s.all(PrefillRank):
@@ -199,6 +205,16 @@ def at_rest(s: Drain) -> int:
         wires = s.control[rank].length + s.report[rank].length + s.queue[rank].length + s.nic[rank].length
         if not threads or wires != 0:
             return False
+    return True
+
+
+def at_rest(s: Drain) -> int:
+    """Terminal: all is quiet, and each request has ended or is held.
+
+    A hold may last for ever here: the timer can be off, and an ack can be withheld.
+    """
+    if not quiet(s):
+        return False
     held = any(s.life[room] == Life.HELD for room in s.all(Room))
     for room in s.all(Room):
         ended = s.life[room] == Life.GONE or s.life[room] == Life.HELD

@@ -9,7 +9,9 @@ A profile is a TOML file. Each knob is a table of its own:
     value = true
     evidence = "common/conn.py: CommonKVManager.__init__ (#41023)"
 
-A value nobody has established is "unknown": it is treated as the knob's worse value, and the verdict says so.
+A profile may begin with `inherits = "another profile"` and then lists only what differs. `headline = true` marks those
+that `draincheck verify` checks unless others are named. A value nobody has established is "unknown": it is treated as
+the knob's worse value, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from ..protocol.language import DraincheckError
 from ..protocol.roles.knobs import Knobs
 
 UNKNOWN = "unknown"
+MAX_INHERITANCE = 8
 FOLDER = "draincheck.models"
 Setting = bool | int | str
 
@@ -77,7 +80,10 @@ KNOBS: Mapping[str, KnobSpec] = {
     ),
     "failed_terminal": _yes_no("a failed room stays failed", False),
     "reopen_resets": _yes_no("a room that is opened anew loses what an earlier life left", False),
-    "poison_on_fail": _yes_no("a failed send forbids the room's ack", False),
+    "abort_handled": _yes_no("prefill acts on an ABORT", False),
+    "poison_on_error": _yes_no("a send that ends in an error forbids the room's ack", False),
+    "poison_on_rejected_post": _yes_no("a send that is refused when it is posted forbids the room's ack", False),
+    "err_implies_quiet": _yes_no("the transfer library says error only when nothing of the send is live", False),
     "failed_chunk_uncounted": _yes_no("the chunk of a failed send is uncounted", True),
     "count_point": KnobSpec(
         "when the worker counts a chunk, seen from its look at the room",
@@ -110,13 +116,14 @@ MODELLED = frozenset(each.name for each in fields(Knobs))
 
 @dataclass(frozen=True)
 class Profile:
-    """A release with a backend: its settings and the evidence for each."""
+    """A release with a backend: its settings, with those it inherits, and the evidence for each."""
 
     name: str
     title: str
     settings: Mapping[str, Setting]
     evidence: Mapping[str, str]
     origin: str
+    headline: bool = False
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -135,7 +142,7 @@ class Profile:
 
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, as it stands in its file; `parse_profile` takes it back."""
-        data: dict[str, Any] = {"name": self.name, "title": self.title}
+        data: dict[str, Any] = {"name": self.name, "title": self.title, "headline": self.headline}
         for name, value in self.settings.items():
             data[name] = {"value": value, "evidence": self.evidence[name]}
         return data
@@ -147,7 +154,12 @@ def catalogue() -> Iterator[str]:
     yield from sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
 
 
-def load_profile(name_or_path: str) -> Profile:
+def headlines() -> list[str]:
+    """The profiles of the catalogue that are checked unless others are named."""
+    return [name for name in catalogue() if load_profile(name).headline]
+
+
+def load_profile(name_or_path: str, depth: int = 0) -> Profile:
     """A profile of the catalogue by name, or from a TOML file. Raises ProfileError."""
     if name_or_path in catalogue():
         origin = f"{name_or_path}.toml"
@@ -159,7 +171,7 @@ def load_profile(name_or_path: str) -> Profile:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ProfileError(f"{origin}: this is no TOML: {error}") from None
-    return parse_profile(data, origin)
+    return parse_profile(data, origin, depth)
 
 
 def _read(path: str) -> str:
@@ -176,20 +188,37 @@ def _read(path: str) -> str:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def parse_profile(data: Mapping[str, Any], origin: str) -> Profile:
+def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profile:
     """A profile from the data of its file. Raises ProfileError naming the first key that is wrong."""
     name, title = (_text(data, key, origin) for key in ("name", "title"))
+    headline = data.get("headline", False)
+    if not isinstance(headline, bool):
+        raise ProfileError(f"{origin}: headline is {headline!r}; allowed: true, false")
     for key in data:
-        if key not in KNOBS and key not in ("name", "title"):
+        if key not in KNOBS and key not in ("name", "title", "headline", "inherits"):
             close = get_close_matches(key, KNOBS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"knobs are {', '.join(KNOBS)}"
             raise ProfileError(f"{origin}: unknown knob {key}; {hint}")
+    base = _base(data, origin, depth)
     settings: dict[str, Setting] = {}
     evidence: dict[str, str] = {}
     for key, spec in KNOBS.items():
-        settings[key], evidence[key] = _knob(data, key, spec, origin)
+        if base and key not in data:
+            settings[key], evidence[key] = base.settings[key], base.evidence[key]
+        else:
+            settings[key], evidence[key] = _knob(data, key, spec, origin)
     _check_consistent(settings, origin)
-    return Profile(name, title, settings, evidence, origin)
+    return Profile(name, title, settings, evidence, origin, headline)
+
+
+def _base(data: Mapping[str, Any], origin: str, depth: int) -> Profile | None:
+    """The profile that one inherits from."""
+    if "inherits" not in data:
+        return None
+    name = _text(data, "inherits", origin)
+    if depth >= MAX_INHERITANCE:
+        raise ProfileError(f"{origin}: it inherits through more than {MAX_INHERITANCE} profiles, or in a circle")
+    return load_profile(name, depth + 1)
 
 
 def _text(data: Mapping[str, Any], key: str, origin: str) -> str:

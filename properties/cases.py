@@ -12,6 +12,7 @@ from ..models.reference import reference
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
 from .check import Check
+from .delay import holds_end_by_drain
 from .safety import (
     drained_hold,
     frees_only_its_own,
@@ -22,6 +23,9 @@ from .safety import (
 )
 
 SAFETY = (no_late_write, reads_what_was_written_for_it, frees_only_its_own)
+DELAYS = frozenset({holds_end_by_drain.name})
+"""Properties whose failure costs time, and no data."""
+
 INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
 
 
@@ -59,9 +63,10 @@ def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> C
 
     def question(timed: bool) -> Question:
         probes = [live_write_of_ended_request]
+        properties = (*SAFETY, holds_end_by_drain) if holds and not timed else SAFETY
         probes += [drained_hold] if drains else []
         probes += [release_under_live_write] if timed else []
-        check = Check(drain_model(profile.name, knobs, scenario, timer=timed), SAFETY, tuple(probes))
+        check = Check(drain_model(profile.name, knobs, scenario, timer=timed), properties, tuple(probes))
         source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timed": timed}
         return Question(check, tuple(probe.name for probe in probes), source)
 

@@ -103,14 +103,14 @@ def test_a_violation_found_before_the_search_was_cut_short_counts() -> None:
 
 def test_somebodys_own_profile(tmp_path: Path) -> None:
     text = run("profile", NEWEST).stdout.replace(f'name = "{NEWEST}"', 'name = "mine"')
-    start = text.index("[poison_on_fail]")
+    start = text.index("[poison_on_error]")
     mine = text[:start] + text[start:].replace("value = true", 'value = "unknown"', 1)
     path = tmp_path / "mine.toml"
     path.write_text(mine, "utf-8")
     result = run("verify", path, "--scenario", "failed-send")
     assert result.exit_code == 1
     assert "CORRUPTS" in result.stdout
-    assert "mine: poison_on_fail is unknown and taken as False" in result.stdout
+    assert "mine: poison_on_error is unknown and taken as False" in result.stdout
 
 
 def test_profile_lists_what_there_is() -> None:

@@ -59,7 +59,7 @@ def test_compiled_search_equals_oracle(check: Check) -> None:
     expected = oracle.explore(check)
     free = Check(check.model, check.properties, check.probes, deadlock=False)
     compiled = compile_check(free)
-    found = search(compiled, until_violation=False)
+    found = search(compiled, until=())
     assert found.complete
     assert (found.states, found.transitions, found.depth) == (
         expected.states,
@@ -79,13 +79,13 @@ def test_compiled_search_equals_oracle(check: Check) -> None:
         assert first.stopped == "violation found"
         shortest = min(len(first.path_to(at)) - 1 for at in first.violated.values())
         assert shortest == min(expected.violated.values())
-    stuck = search(check, until_violation=False)
+    stuck = search(check, until=())
     assert (stuck.deadlock is not None) == (expected.deadlocks > 0)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.model.name.replace(" ", ""))
 def test_random_direct_runs_stay_in_the_explored_states(check: Check) -> None:
-    found = search(Check(check.model, check.properties, check.probes, deadlock=False), until_violation=False)
+    found = search(Check(check.model, check.properties, check.probes, deadlock=False), until=())
     chance = random.Random(20261029)
     for _ in range(20):
         values = chance.choice(check.model.initial_states())
@@ -104,9 +104,9 @@ def test_optimised_code_equals_quick_code(monkeypatch: pytest.MonkeyPatch) -> No
     from draincheck.explorer import search as module
 
     check = reference_check(rooms=2, ranks=1, chunks=2, slots=3)
-    quick = search(check, until_violation=False)
+    quick = search(check, until=())
     monkeypatch.setattr(module, "OPTIMISE_FROM", 0)
-    optimised = search(check, until_violation=False)
+    optimised = search(check, until=())
     assert (quick.states, quick.transitions, quick.counts, quick.hits) == (
         optimised.states,
         optimised.transitions,
@@ -116,14 +116,14 @@ def test_optimised_code_equals_quick_code(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_reference_counts() -> None:
-    found = search(reference_check(), until_violation=False)
+    found = search(reference_check(), until=())
     assert (found.states, found.transitions, found.counts["no_late_write"]) == (581_821, 1_983_016, 0)
     assert found.complete
 
 
 @pytest.mark.slow
 def test_timed_reference_counts() -> None:
-    found = search(reference_check(1), until_violation=False)
+    found = search(reference_check(1), until=())
     assert (found.states, found.transitions) == (76_396_202, 449_983_998)
     assert found.counts["no_late_write"] == 34_693_546
     assert found.complete

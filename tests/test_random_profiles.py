@@ -34,7 +34,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 def compare(question: Question) -> None:
     expected = oracle.explore(question.check)
-    found = search(replace(question.check, deadlock=False), until_violation=False)
+    found = search(replace(question.check, deadlock=False), until=())
     assert (found.states, found.transitions, found.depth) == (expected.states, expected.transitions, expected.depth)
     assert (found.counts, found.hits) == (expected.counts, expected.hits)
     assert set(found.violated) == set(expected.violated)

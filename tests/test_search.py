@@ -122,7 +122,7 @@ def test_a_violation_is_the_nearest_one() -> None:
     found = search(Check(walk(forward, terminal=at_seven), (not_four,)))
     assert found.stopped == "violation found"
     assert len(found.path_to(found.violated["not_four"])) == 5
-    whole = search(Check(walk(forward, terminal=at_seven), (not_four,)), until_violation=False)
+    whole = search(Check(walk(forward, terminal=at_seven), (not_four,)), until=())
     assert whole.complete and whole.counts["not_four"] == 1
 
 
@@ -174,7 +174,7 @@ def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_doubling_keeps_every_state_findable() -> None:
     """The table that was grown step by step knows the same states as one filled anew."""
     check = Check(reference(), (reference_properties.no_late_write,))
-    found = search(check, until_violation=False)
+    found = search(check, until=())
     packing = packing_of(check.model.layout)
     partition = Partition(packing.words, 1, 1, 1 << 30)
     for position in range(0, found.states, 997):

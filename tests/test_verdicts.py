@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from draincheck.explorer.verify import Row, Verdict, exit_code, verify
 from draincheck.models.drain import DEFAULT, SCENARIOS
-from draincheck.models.profile import Profile, Setting, catalogue, load_profile
+from draincheck.models.profile import Profile, Setting, headlines, load_profile
 from draincheck.properties.cases import drain_case, reference_case, scenario_with
 
 CORRUPTS, CONDITIONAL, SAFE = Verdict.CORRUPTS, Verdict.CONDITIONAL, Verdict.SAFE
@@ -32,7 +32,7 @@ def row(profile: str, scenario: str, timer: bool = True) -> Row:
 
 
 def test_the_catalogue_is_what_is_expected_of() -> None:
-    assert list(catalogue()) == sorted(EXPECTED)
+    assert headlines() == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("profile", EXPECTED)
@@ -40,7 +40,7 @@ def test_the_catalogue_is_what_is_expected_of() -> None:
 def test_verdict(profile: str, scenario: str) -> None:
     found = row(profile, scenario)
     assert found.verdict is EXPECTED[profile][scenario]
-    assert found.property == "no_late_write"
+    assert found.subject == "no_late_write"
     assert found.trace is not None and found.trace.violation is not None
     expiries = [step.label for step in found.trace.steps if step.label.startswith("release_expired")]
     assert bool(expiries) is (found.verdict is CONDITIONAL)
@@ -100,7 +100,7 @@ NEWEST = "sglang-0.5.23-mooncake"
         # hold on every failure kind: #41404
         ({"hold_causes": "decode_initiated"}, {"abort": CONDITIONAL, "failed-send": CORRUPTS}),
         # failed Mooncake sends are not acknowledged as drained: #43719
-        ({"poison_on_fail": False}, {"abort": CONDITIONAL, "failed-send": CORRUPTS}),
+        ({"poison_on_error": False, "poison_on_rejected_post": False}, {"abort": CONDITIONAL, "failed-send": CORRUPTS}),
     ],
 )
 def test_a_fix_taken_away_breaks_what_it_mends(settings: dict[str, Setting], expected: dict[str, Verdict]) -> None:
@@ -121,9 +121,9 @@ def test_two_prefill_ranks_corrupt_through_the_sibling_of_a_failed_one() -> None
 
 
 def test_an_unknown_knob_is_taken_as_the_worse_value_and_said() -> None:
-    found = verify(drain_case(with_knobs(NEWEST, poison_on_fail="unknown"), SCENARIOS["failed-send"]))
+    found = verify(drain_case(with_knobs(NEWEST, poison_on_error="unknown"), SCENARIOS["failed-send"]))
     assert found.verdict is CORRUPTS
-    assert dict(found.assumed) == {"poison_on_fail": False}
+    assert dict(found.assumed) == {"poison_on_error": False}
 
 
 def test_exit_codes() -> None:

@@ -26,11 +26,16 @@ def receive_metadata(s: Drain, rank: PrefillRank) -> None:
 
 @action(LANE)
 def receive_abort(s: Drain, rank: PrefillRank) -> None:
-    """An ABORT arrives. The thread looks whether the room is active: known, and not finished."""
+    """An ABORT arrives. The thread looks whether the room is active: known, and not finished.
+
+    A backend without a handler drops the message as malformed.
+    """
     require(s.bootstrap_step[rank] == BootstrapStep.IDLE)
     message = s.control[rank].peek()
     require(message.kind == ControlKind.ABORT)
     s.control[rank].receive()
+    if not s.knobs.abort_handled:
+        return
     status = s.status[rank, message.room]
     s.bootstrap_step[rank] = BootstrapStep.MARK
     s.bootstrap_room[rank] = message.room

@@ -19,7 +19,10 @@ class Knobs:
     inactive_register: Literal["never", "if_counted", "always"]
     failed_terminal: bool
     reopen_resets: bool
-    poison_on_fail: bool
+    abort_handled: bool
+    poison_on_error: bool
+    poison_on_rejected_post: bool
+    err_implies_quiet: bool
     failed_chunk_uncounted: bool
     count_point: Literal["before_test", "after_test"]
 

@@ -147,6 +147,13 @@ class Fate(IntEnum):
     DEAD = 1
 
 
+class SendFailure(IntEnum):
+    """How a send fails: it ends in an error, or it is refused when it is posted, perhaps in part."""
+
+    ERROR = 0
+    REJECTED_POST = 1
+
+
 class ControlKind(IntEnum):
     """A message from decode to a prefill rank."""
 

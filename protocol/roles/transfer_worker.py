@@ -6,8 +6,9 @@ mooncake/conn.py: transfer_worker. One call a chunk, and one work request a call
 from __future__ import annotations
 
 from ..language import action, require
+from .knobs import Knobs
 from .room_status import is_open, settle_target, update_status
-from .state import Chunk, Drain, Fate, PrefillRank, ReportKind, SendFault, Status, WorkerStep
+from .state import Chunk, Drain, Fate, PrefillRank, ReportKind, SendFailure, SendFault, Status, WorkerStep
 
 LANE = "prefill {rank} worker"
 
@@ -73,18 +74,29 @@ def call_returns(s: Drain, rank: PrefillRank) -> None:
 
 @action(LANE)
 def call_fails(s: Drain, rank: PrefillRank) -> None:
-    """The call returns an error. That says nothing about its write, which may be dead or go on and land.
+    """The send fails. That need not say anything about its write, which may be dead or go on and land.
 
-    After a timeout the slices are retried, and after a failed batch other tasks may be in flight (#43719).
+    After a timeout the slices are retried, and after a failed batch other tasks may be in flight (#43719). Some
+    libraries report an error only when nothing is live; a refused post may have been posted in part.
     """
     at(s, rank, WorkerStep.POSTED)
     require(s.send_faults < s.size(SendFault))
     s.send_faults += 1
-    if s.choose(list(Fate)) == Fate.DEAD:
+    failure = s.choose(failures(s.knobs))
+    quiet = failure == SendFailure.ERROR and s.knobs.err_implies_quiet
+    if s.choose([Fate.DEAD] if quiet else [Fate.LIVE, Fate.DEAD]) == Fate.DEAD:
         require(not s.completed[rank])
         s.nic[rank].remove_last()
     s.completed[rank] = False
-    s.worker_step[rank] = WorkerStep.FAILED if s.knobs.poison_on_fail else WorkerStep.REPORT
+    rejected = failure == SendFailure.REJECTED_POST
+    poisons = s.knobs.poison_on_rejected_post if rejected else s.knobs.poison_on_error
+    s.worker_step[rank] = WorkerStep.FAILED if poisons else WorkerStep.REPORT
+
+
+def failures(knobs: Knobs) -> list[SendFailure]:
+    """The ways to fail that the release tells apart."""
+    alike = knobs.poison_on_error == knobs.poison_on_rejected_post and not knobs.err_implies_quiet
+    return [SendFailure.ERROR] if alike else [SendFailure.ERROR, SendFailure.REJECTED_POST]
 
 
 @action(LANE)

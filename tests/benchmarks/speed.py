@@ -47,7 +47,7 @@ def search_reference(timer: int | None) -> None:
     case = reference_case(timer)
     question = case.untimed if case.timed is None else case.timed
     started = time.perf_counter()
-    found = search(question.check, until_violation=False)
+    found = search(question.check, until=())
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps([found.states, found.transitions, seconds, peak]))
