@@ -94,7 +94,8 @@ class Expression:
         return negate(both(negate(self), negate(other)))
 
     def __hash__(self) -> int:
-        return self.uid
+        # Sets and dictionaries look members up by hash, which a symbolic value cannot have.
+        raise TypeError("a field is looked up in a set or dictionary; compare it, or use a tuple")
 
 
 class Graph:
@@ -239,8 +240,11 @@ def less(a: Value, b: Value) -> Value:
 
 
 def both(a: Value, b: Value) -> Value:
-    """a and b, as 0 or 1, without a decision."""
-    a, b = truth(a), truth(b)
+    """a and b, as 0 or 1, without a decision. TypeError unless both are truth values: there are no bits here."""
+    for value in (a, b):
+        lo, hi = bounds(value)
+        if lo < 0 or hi > 1:
+            raise TypeError("& and | join truth values, 0 or 1; a number is no truth value")
     if isinstance(a, int):
         return b if a else 0
     if isinstance(b, int):

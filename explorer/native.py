@@ -234,12 +234,13 @@ def _emit_part(module: Any, name: str, packing: Packing, commands: Sequence[tupl
 
 
 def _emit_predicate(builder: Any, body: Body, tree: Tree) -> Irv:
-    """The truth of a predicate, 0 or 1; a fault counts as true, and is reported when the state is looked at."""
+    """The truth of a predicate, 0 or 1."""
     done = builder.append_basic_block()
     arriving: list[tuple[Any, int]] = []
 
     def leaf(tree: Tree, _: dict[int, Irv]) -> None:
-        arriving.append((builder.block, int(not isinstance(tree, Answer) or tree.value)))
+        assert isinstance(tree, Answer)
+        arriving.append((builder.block, int(tree.value)))
 
     body.tree(tree, leaf, done)
     builder.position_at_end(done)

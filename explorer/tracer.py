@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from ..models.model import Model
-from ..properties.property import ClaimFailed, Probe, Property
+from ..properties.property import Probe, Property, truth_of
 from ..protocol.language import Access, DeclarationError, GhostFault, Instance, ModelFault, State, execute
 from .expression import Expression, Graph, Value, cells_of
 
@@ -197,7 +197,7 @@ class Path:
         """The value of an index: one path for each number it can be."""
         lo, hi = self.known.bounds(value)
         if hi - lo >= MAX_PICK:
-            raise ModelFault(f"an index could be any of {hi - lo + 1} numbers; narrow it with require()")
+            raise DeclarationError(f"an index could be any of {hi - lo + 1} numbers; narrow it with require()")
         candidates = [n for n in range(lo, hi + 1) if not self.known.excludes(value, n)]
         for number in candidates[:-1]:
             if value == number:
@@ -255,13 +255,10 @@ class Tracer:
         """A tree that answers whether the property is false."""
 
         def run() -> Tree:
-            try:
-                prop.function(self._state(Access.PROPERTY))
-            except ClaimFailed:
-                return Answer(True)
-            return Answer(False)
+            return Answer(prop.evaluate(self._state(Access.PROPERTY)) is not None)
 
-        return self._trace(run, f"property {prop.name}")
+        # A fault counts as a failure here, and as false below: looked at directly, the state then raises it.
+        return self._trace(run, f"property {prop.name}", Answer(True))
 
     def holds(self, probe: Probe) -> Tree:
         """A tree that answers whether the probe's predicate is true."""
@@ -272,7 +269,9 @@ class Tracer:
         return self._predicate(self._model.terminal, "the terminal predicate")
 
     def _predicate(self, function: Callable[[Any], int], label: str) -> Tree:
-        return self._trace(lambda: Answer(bool(function(self._state(Access.PROPERTY)))), label)
+        return self._trace(
+            lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, Answer(False)
+        )
 
     def _state(self, access: Access) -> State[Any]:
         return self._model.state_of(self._symbols, self._path.choose, access)
@@ -289,7 +288,7 @@ class Tracer:
             changed.append((position, lo if lo == hi else value))
         return Update(tuple(changed))
 
-    def _trace(self, run: Callable[[], Tree], label: str) -> Tree:
+    def _trace(self, run: Callable[[], Tree], label: str, on_fault: Tree | None = None) -> Tree:
         paths = 0
 
         def grow(prefix: list[bool | int]) -> Tree:
@@ -303,7 +302,7 @@ class Tracer:
             except GhostFault:
                 raise  # wrong in every state, reachable or not
             except ModelFault as fault:
-                tree = Fault(str(fault))
+                tree = on_fault or Fault(str(fault))
             except TypeError as error:
                 raise DeclarationError(f"{label}: {error}; the language has + - * == != < <= > >= & |") from error
             answers = [answer for _, answer in path.taken]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ..models.model import Model
-from ..protocol.language import Access, DeclarationError, ModelFault
+from ..protocol.language import Access, DeclarationError, Disabled, ModelFault, State
 
 
 class ClaimFailed(Exception):
@@ -51,14 +51,25 @@ class Property:
         """What is false in the state, by direct execution; None if the property holds."""
         state = model.state_of(values, access=Access.PROPERTY)
         state.labels = True
+        failed = self.evaluate(state)
+        if failed is None:
+            return None
+        shown = {name: getattr(value, "label", str(value)) for name, value in failed.values.items()}
+        return Violation(self.name, failed.text, shown)
+
+    def evaluate(self, state: State[Any]) -> ClaimFailed | None:
+        """The claim that is false in a state, symbolic or not. Raises DeclarationError if it is no property."""
         try:
-            self.function(state)
+            result: object = self.function(state)
         except ClaimFailed as failed:
-            shown = {name: getattr(value, "label", str(value)) for name, value in failed.values.items()}
-            return Violation(self.name, failed.text, shown)
+            return failed
+        except Disabled:
+            raise DeclarationError(f"property {self.name}: it may not use require(); use claim()") from None
         except ModelFault as fault:
             fault.where = fault.where or f"property {self.name}"
             raise
+        if result is not None:
+            raise DeclarationError(f"property {self.name}: it returns nothing: say what must hold with claim()")
         return None
 
 
@@ -72,7 +83,21 @@ class Probe:
 
     def holds(self, model: Model, values: Sequence[int]) -> bool:
         """Whether the state is one that the probe looks for."""
-        return bool(self.function(model.state_of(values, access=Access.PROPERTY)))
+        return truth_of(self.function, model.state_of(values, access=Access.PROPERTY), f"probe {self.name}")
+
+
+def truth_of(predicate: Callable[[Any], int], state: State[Any], where: str) -> bool:
+    """A predicate's value in a state, symbolic or not. Raises DeclarationError if it is none."""
+    try:
+        result = cast(object, predicate(state))
+        if result is None:
+            raise DeclarationError(f"{where}: it returns nothing; return whether it holds")
+        return bool(result)
+    except Disabled:
+        raise DeclarationError(f"{where}: it may not use require()") from None
+    except ModelFault as fault:
+        fault.where = fault.where or where
+        raise
 
 
 def _sentence(kind: str, function: Callable[..., object]) -> str:

@@ -52,6 +52,15 @@ def test_verify_without_arguments_ends_with_the_table_of_all_profiles() -> None:
     assert "Not asked: the client goes, and a rank that opens a room looks at its status" in result.stdout
 
 
+def test_the_readme_shows_the_table_that_is_printed() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    shown = readme.split("```\nprofile")[1].split("```")[0].splitlines()[1:]
+    printed = [line.rstrip() for line in run("verify").stdout.splitlines()]
+    assert len(shown) == 10
+    for line in shown:
+        assert line.rstrip() in printed
+
+
 def test_json_has_the_documented_fields() -> None:
     (row,) = rows(NEWEST, "--scenario", "abort")
     assert {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 
 import pytest
 import toys
+from draincheck.explorer.tracer import Tracer
 from draincheck.models.model import Model
 from draincheck.properties.property import claim, invariant, probe
 from draincheck.protocol.language import (
@@ -428,3 +430,70 @@ def test_a_prompt_channel_lets_nothing_else_happen() -> None:
     model = Model(name="prompt", state=Prompt, actions=(ask, answer, idle), sizes={Thing: 1})
     (asked,) = [s for s in model.steps(model.layout.initial) if s.instance.action.name == "ask"]
     assert [step.instance.action.name for step in model.steps(asked.values)] == ["answer"]
+
+
+# What Python would let pass
+
+
+def test_a_name_that_is_no_field_cannot_be_assigned() -> None:
+    @action("t")
+    def misspell(s: World) -> None:
+        """Assigns something else."""
+        s.levle = 2  # type: ignore[attr-defined]
+
+    with pytest.raises(ModelFault, match=r"misspell\(\): World declares no field levle, which is assigned"):
+        run(misspell)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda s: setattr(s, "on", 1), "on is a table; assign one of its elements"),
+        (lambda s: setattr(s, "post", 1), "post is a channel; send into it"),
+        (lambda s: require(s.on), "on is a table, and has no value"),
+        (lambda s: require(s.on == 1), "on is a table, and has no value"),
+        (lambda s: require(1 in s.on), "on is a table, and has no value"),
+        (lambda s: require(s.post), "post has no value"),
+        (lambda s: require(s.post[0]), "post has no value; look at its length"),
+        (lambda s: [7][s.level + 1], "IndexError: list index out of range"),
+    ],
+)
+def test_what_is_no_value_is_not_taken_for_one(use: Callable[[World], object], message: str) -> None:
+    def function(s: World) -> None:
+        use(s)
+
+    with pytest.raises(ModelFault, match=f"step\\(\\): {message}"):
+        run(Action("step", function, (), "t", ""))
+
+
+def test_properties_and_predicates_are_what_they_should_be() -> None:
+    @invariant
+    def answers(s: World) -> int:
+        """Returns instead of claiming."""
+        return s.level == 0
+
+    @invariant
+    def guards(s: World) -> None:
+        """Uses a guard."""
+        require(s.level == 3)
+
+    @probe
+    def silent(s: World) -> None:
+        """Says nothing."""
+
+    @probe
+    def chooses(s: World) -> int:
+        """Chooses."""
+        return s.choose([0, 1])
+
+    model = model_of()
+    for prop, message in ((answers, "it returns nothing: say what"), (guards, "it may not use require")):
+        with pytest.raises(DeclarationError, match=f"property {prop.name}: {message}"):
+            prop.violation(model, model.layout.initial)
+        with pytest.raises(DeclarationError, match=f"property {prop.name}: {message}"):
+            Tracer(model).fails(prop)
+    for asked, message in ((silent, "it returns nothing"), (chooses, "may not choose")):
+        with pytest.raises(DeclarationError, match=message):
+            asked.holds(model, model.layout.initial)
+        with pytest.raises(DeclarationError, match=message):
+            Tracer(model).holds(asked)

@@ -24,6 +24,8 @@ from draincheck.models.model import Model, Values
 from draincheck.models.profile import catalogue, load_profile
 from draincheck.models.reference import reference
 from draincheck.protocol.language import (
+    Action,
+    DeclarationError,
     GhostFault,
     Index,
     ModelFault,
@@ -161,9 +163,29 @@ def test_faults_are_leaves_of_the_tree_and_only_where_they_can_happen() -> None:
         assert [type(leaf) for leaf in leaves(straying.tree, state)] == [Fault if n == 2 else Update]
 
 
-def test_an_operator_outside_the_language_is_named() -> None:
-    from draincheck.protocol.language import DeclarationError
+@action("t")
+def look_up(s: Tiny) -> None:
+    """Looks a field up by its hash."""
+    require(s.n in {1, 2})
 
+
+@action("t")
+def mask(s: Tiny) -> None:
+    """Takes a bit of a number."""
+    require(s.n & 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(look_up, "a field is looked up in a set"), (mask, "& and | join truth values")],
+)
+def test_what_would_mean_something_else_when_traced_is_refused(function: Action, message: str) -> None:
+    model = Model(name="tiny", state=Tiny, actions=(function,), sizes={Place: 2})
+    with pytest.raises(DeclarationError, match=message):
+        trace(model)
+
+
+def test_an_operator_outside_the_language_is_named() -> None:
     model = Model(name="tiny", state=Tiny, actions=(divide,), sizes={Place: 2})
     with pytest.raises(DeclarationError, match=r"divide\(\).*//.*the language has"):
         trace(model)

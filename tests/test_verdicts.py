@@ -11,7 +11,7 @@ from draincheck.models.drain import DEFAULT, SCENARIOS
 from draincheck.models.profile import Profile, Setting, headlines, load_profile
 from draincheck.properties.cases import drain_case, reference_case, scenario_with
 
-CORRUPTS, CONDITIONAL, SAFE = Verdict.CORRUPTS, Verdict.CONDITIONAL, Verdict.SAFE
+CORRUPTS, DELAYS, CONDITIONAL, SAFE = Verdict.CORRUPTS, Verdict.DELAYS, Verdict.CONDITIONAL, Verdict.SAFE
 
 # What the disclosure, the facts and the runs of the releases' own classes lead one to expect.
 EXPECTED = {
@@ -88,6 +88,11 @@ def verdicts(profile: Profile) -> dict[str, Verdict]:
     return {scenario.name: verify(drain_case(profile, scenario)).verdict for scenario in DEFAULTS}
 
 
+def classes(profile: Profile) -> dict[str, list[Verdict]]:
+    rows = [verify(drain_case(profile, scenario)) for scenario in DEFAULTS]
+    return {row.scenario: [finding.verdict for finding in row.findings] for row in rows}
+
+
 NEWEST = "sglang-0.5.23-mooncake"
 
 
@@ -109,7 +114,41 @@ def test_a_fix_taken_away_breaks_what_it_mends(settings: dict[str, Setting], exp
 
 def test_the_flag_protects_aborts_on_the_release_that_has_it_off() -> None:
     flagged = with_knobs("sglang-0.5.20-mooncake", hold_enabled=True)
-    assert verdicts(flagged) == {"abort": CONDITIONAL, "failed-send": CORRUPTS}
+    assert classes(flagged) == {"abort": [DELAYS, CONDITIONAL], "failed-send": [CORRUPTS, DELAYS]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps"),
+    [
+        # the tracker is armed before the ABORT is sent: #41402
+        ({"arm_order": "after", "gen_tags": False}, ["ack_at_once", "receive_ack", "arm_tracker"]),
+        # clearing a room keeps the ack that is owed: #40645
+        ({"ack_target_survives_clear": False}, ["register_target", "clear_target"]),
+        # a room that is cleared or finished while a chunk is counted is owed an ack: #40645
+        ({"inactive_register": "never"}, ["count", "receive_abort", "register_target"]),
+    ],
+)
+def test_a_lost_ack_leaves_the_hold_to_its_timer(settings: dict[str, Setting], steps: list[str]) -> None:
+    found = verify(drain_case(with_knobs(NEWEST, **settings), SCENARIOS["abort"], timer=False))
+    (finding,) = found.findings
+    assert (finding.verdict, finding.subject) == (DELAYS, "holds_end_by_drain")
+    labels = [step.label.split("(")[0] for step in finding.trace.steps]
+    at = 0
+    for step in steps:
+        at = labels.index(step, at)
+
+
+def test_counting_before_the_look_at_the_room_is_needed() -> None:
+    """A chunk that is looked at and not yet counted would be acknowledged as drained: #35049."""
+    assert verdicts(with_knobs(NEWEST, count_point="after_test"))["abort"] is CORRUPTS
+
+
+def test_a_quiet_error_may_be_acknowledged() -> None:
+    """Where the library says error only when nothing is live, poisoning refused posts is enough."""
+    quiet = with_knobs(NEWEST, poison_on_error=False, err_implies_quiet=True)
+    assert verdicts(quiet)["failed-send"] is CONDITIONAL
+    assert verdicts(with_knobs(NEWEST, poison_on_error=False))["failed-send"] is CORRUPTS
+    assert verdicts(with_knobs(NEWEST, poison_on_rejected_post=False))["failed-send"] is CORRUPTS
 
 
 def test_two_prefill_ranks_corrupt_through_the_sibling_of_a_failed_one() -> None:

@@ -184,6 +184,8 @@ def execute(instance: Instance, state: S) -> S | None:
             return None
         fault.where = fault.where or instance.label
         raise
+    except (LookupError, ArithmeticError, AssertionError, ValueError, AttributeError) as error:
+        raise ModelFault(f"{type(error).__name__}: {error}", instance.label) from error
     return None if _delivery_comes_first(state, prompt) else state
 
 

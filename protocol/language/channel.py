@@ -110,6 +110,9 @@ class ChannelSpec(Generic[M]):
             return cast("Channels[M]", self)
         return Channels(state, state.layout.channels[self.name])
 
+    def __set__(self, state: State[Any], value: object) -> None:
+        raise ModelFault(f"{self.name} is a channel; send into it, or receive from it")
+
     def bind(self, sizes: Sizes, faults: Faults | None) -> tuple[list[Table | Scalar], BoundChannel[M]]:
         """The fields that hold the channel, and what is needed to use them."""
         faults = faults or Faults()
@@ -185,6 +188,9 @@ class Channels(Generic[M]):
         keys = key if isinstance(key, tuple) else (key,)
         return Fifo(self._state, self._bound, tuple(as_index(k) for k in keys))
 
+    def __bool__(self) -> bool:
+        raise ModelFault(f"{self._bound.name} has no value; look at the length of one of its channels")
+
 
 class Fifo(Generic[M]):
     """One channel of a state."""
@@ -193,6 +199,9 @@ class Fifo(Generic[M]):
         self._state = state
         self._bound = bound
         self._key = key
+
+    def __bool__(self) -> bool:
+        raise ModelFault(f"{self._bound.name} has no value; look at its length")
 
     @property
     def length(self) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import Enum
 from operator import index as as_index
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, NoReturn, TypeVar, cast, overload
 
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, size_of
 from .errors import DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
@@ -80,6 +80,9 @@ class Table(FieldSpec):
         if state is None:
             return cast(Cells, self)
         return Cells(state, state.layout.tables[self.name])
+
+    def __set__(self, state: State[Any], value: object) -> None:
+        raise ModelFault(f"{self.name} is a table; assign one of its elements")
 
 
 @overload
@@ -274,6 +277,11 @@ class State(Generic[K]):
         self.labels = False
         self._chooser = chooser
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _TAKEN and not name.startswith("_") and not hasattr(type(self), name):
+            raise ModelFault(f"{type(self).__name__} declares no field {name}, which is assigned")
+        super().__setattr__(name, value)
+
     def all(self, index: type[I]) -> Sequence[I]:
         """Every index of a type, in order: `for slot in s.all(Slot)`."""
         return cast(Sequence[I], range(self.layout.sizes[index]))
@@ -290,6 +298,8 @@ class State(Generic[K]):
         """Nondeterministic choice: every option is explored, each as a transition of its own."""
         if self.access is Access.GHOST:
             raise GhostFault("ghost code may not choose")
+        if self.access is Access.PROPERTY:
+            raise DeclarationError("a property or predicate may not choose")
         values = self.all(options) if isinstance(options, type) else options
         if not values:
             raise ModelFault("choose() was given no option")
@@ -346,6 +356,12 @@ class Cells:
 
     def __getitem__(self, key: int | tuple[int, ...]) -> int:
         return self._state.read(self._shape.locate(key))
+
+    def _no_value(self, *_: object) -> NoReturn:
+        raise ModelFault(f"{self._shape.name} is a table, and has no value; name one of its elements")
+
+    __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __iter__ = _no_value
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __setitem__(self, key: int | tuple[int, ...], value: int) -> None:
         self._state.write(self._shape.locate(key), value)
