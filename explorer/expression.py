@@ -10,9 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from ..protocol.language import DeclarationError
 from ..protocol.language.domain import Domain
 
 Value: TypeAlias = "int | Expression"
+
+
+LARGEST = 2**62
+"""Compiled code computes in 64 bits; what could come near the limit is refused when it is traced."""
 
 
 class Decider(Protocol):
@@ -115,6 +120,10 @@ class Graph:
         """An operation; a plain integer where its bounds leave one value."""
         if lo == hi:
             return lo
+        if lo < -LARGEST or hi > LARGEST:
+            raise DeclarationError(
+                f"a {operation} may exceed {LARGEST:,}, which compiled code cannot hold; use smaller domains"
+            )
         key = (operation, *((x.uid, "e") if isinstance(x, Expression) else x for x in operands))
         if key not in self._made:
             self._made[key] = Expression(self, operation, operands, lo, hi, len(self._made))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..protocol.language import DeclarationError
 from . import kernel
 from .memory import PIECE, Ahead
 from .native import Native
@@ -109,8 +110,10 @@ class Partition:
         return positions[::-1]
 
     def add_root(self, words: Sequence[int]) -> None:
-        """Enters an initial state; it is its own parent."""
+        """Enters an initial state; it is its own parent. Raises DeclarationError if the memory is used up."""
         count = self.count
+        if count >= int((1 << self._bits) * LOAD) and not self._grow():
+            raise DeclarationError(f"{count:,} initial states do not fit into {self.memory:,} bytes")
         packed = np.array(words, U64)
         if kernel.insert(self._states, self._slots, self._shift, packed, self._shape, count) < 0:
             self._parents[count] = count

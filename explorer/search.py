@@ -20,6 +20,7 @@ from .visited import VisitedSet, available_memory
 CHUNK = 1 << 16
 PROGRESS_SECONDS = 0.1
 MEMORY_SHARE = 0.7
+LEAST_MEMORY = 16 << 20
 OPTIMISE_FROM = 3_000_000
 """States from which on optimised code is worth waiting for."""
 
@@ -36,6 +37,10 @@ class Limits:
         for name, value in (("states", self.states), ("seconds", self.seconds), ("memory", self.memory)):
             if value is not None and value <= 0:
                 raise DeclarationError(f"the limit {name}={value} must be greater than 0")
+        if self.memory is not None and self.memory < LEAST_MEMORY:
+            raise DeclarationError(
+                f"the limit memory={self.memory} is below {LEAST_MEMORY} bytes, which every search needs"
+            )
 
 
 @dataclass(frozen=True)

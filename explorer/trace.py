@@ -82,6 +82,9 @@ class Trace:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def __bool__(self) -> bool:
+        return True  # a run of no steps is one too: the initial state may violate a property
+
 
 def follow(model: Model, states: Sequence[Values]) -> list[Step]:
     """The steps along a sequence of states. Raises ReplayError if it is no run of the model."""

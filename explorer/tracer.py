@@ -18,6 +18,7 @@ from .expression import Expression, Graph, Value, cells_of
 
 MAX_PATHS = 20_000
 MAX_PICK = 256
+MAX_QUESTIONS = 300
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,10 @@ class Path:
         if lo == hi:
             return bool(lo)
         at = len(self.taken)
+        if at >= MAX_QUESTIONS:
+            raise DeclarationError(
+                f"one run asks more than {MAX_QUESTIONS} questions of the state; use smaller sizes or steps"
+            )
         answer = bool(self._prefix[at]) if at < len(self._prefix) else True
         self.taken.append((condition, answer))
         self.known.assume(condition, answer)
@@ -303,6 +308,8 @@ class Tracer:
                 raise  # wrong in every state, reachable or not
             except ModelFault as fault:
                 tree = on_fault or Fault(str(fault))
+            except DeclarationError as error:
+                raise error if str(error).startswith(label) else DeclarationError(f"{label}: {error}") from None
             except TypeError as error:
                 raise DeclarationError(f"{label}: {error}; the language has + - * == != < <= > >= & |") from error
             answers = [answer for _, answer in path.taken]

@@ -111,7 +111,9 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
 
 def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
-    title = f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds['release timer']}"
+    title = (
+        f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds.get('release timer', 'none')}"
+    )
 
     def progress(at: Progress) -> None:
         if watch:

@@ -87,6 +87,13 @@ class Model:
     slots: Callable[[Any], Sequence[SlotView]] = _no_slots
 
     def __post_init__(self) -> None:
+        for each in self.actions:
+            if not isinstance(each, Action):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise DeclarationError(f"model {self.name}: {each!r} is no action; decorate it with @action(lane)")
+            if not issubclass(self.state, each.state):
+                raise DeclarationError(
+                    f"model {self.name}: {each.name} acts on {each.state.__name__}, not on {self.state.__name__}"
+                )
         names = [each.name for each in self.all_actions]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

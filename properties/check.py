@@ -22,6 +22,10 @@ class Check:
     deadlock: bool = True
 
     def __post_init__(self) -> None:
+        for asked, kind in ((self.properties, Property), (self.probes, Probe)):
+            for each in asked:
+                if not isinstance(each, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise DeclarationError(f"check of {self.model.name}: {each!r} is no {kind.__name__.lower()}")
         names = [each.name for each in (*self.properties, *self.probes)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -9,6 +9,7 @@ import pytest
 import toys
 from draincheck.explorer.tracer import Tracer
 from draincheck.models.model import Model
+from draincheck.properties.check import Check
 from draincheck.properties.property import claim, invariant, probe
 from draincheck.protocol.language import (
     NONE,
@@ -216,7 +217,7 @@ def test_a_counter_that_may_be_negative_begins_at_0() -> None:
 
     model = Model(name="l", state=Ledger, actions=(), sizes={})
     assert model.layout.initial == [0, -3]
-    with pytest.raises(DeclarationError, match=r"between\(3, 2\): the bounds must be in order"):
+    with pytest.raises(DeclarationError, match=r"between\(3, 2\): the bound must be .* whole number in 3"):
         between(3, 2)
 
 
@@ -497,3 +498,121 @@ def test_properties_and_predicates_are_what_they_should_be() -> None:
             asked.holds(model, model.layout.initial)
         with pytest.raises(DeclarationError, match=message):
             Tracer(model).holds(asked)
+
+
+class Elsewhere(State[None]):
+    """Another state class."""
+
+    x = field(flag, means="a flag")
+
+
+@action("t")
+def stranger(s: Elsewhere) -> None:
+    """Acts on another state."""
+
+
+@action("t")
+def telling(s: World) -> int:
+    """Returns something."""
+    return 1
+
+
+@action("t")
+def assign_half(s: World) -> None:
+    """Assigns no whole number."""
+    s.level = 0.5  # type: ignore[assignment]
+
+
+def plain(s: World) -> None:
+    """Is not decorated."""
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda: upto(2.5), r"upto\(2\.5\): the bound must be an index type or a whole number"),
+        (lambda: upto("a"), r"upto\('a'\): the bound must be"),
+        (lambda: between(0.5, 2), r"between\(0\.5, 2\): the lower bound must be a whole number"),
+        (lambda: maybe(3), "3 is no index type; subclass Index"),
+        (lambda: maybe(Index), "is no index type"),
+        (lambda: Faults(loss=1.5), r"fault budget loss=1\.5"),
+        (lambda: model_of(things=2.0), r"size of Thing is 2\.0; allowed"),
+        (lambda: model_of(things="2"), "size of Thing is '2'; allowed"),
+        (lambda: model_of(plain), "is no action; decorate it"),
+        (lambda: model_of(stranger), "stranger acts on Elsewhere, not on World"),
+        (lambda: run(telling), r"telling\(\): an action returns nothing"),
+        (lambda: Check(model_of(), (plain,)), "is no property"),
+        (lambda: action("a {")(plain), r"its lane 'a \{' cannot be read"),
+        (
+            lambda: type("C", (State,), {"values": channel(Note, capacity=1, means="m")}),
+            r"C\.values: this name is taken",
+        ),
+        (lambda: type("C", (State,), {"c": channel(Note, capacity=1.5, means="m")}), r"C\.c: capacity is 1\.5"),
+        (lambda: type("C", (State,), {"c": channel(Note, 3, capacity=1, means="m")}), r"C\.c: the shape takes index"),
+        (lambda: type("M", (Message,), {"parts": part(flag)}), r"M\.parts: this name is taken"),
+    ],
+)
+def test_wrong_declarations_are_named(declare: Callable[[], object], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        declare()
+
+
+def test_an_action_takes_no_star() -> None:
+    with pytest.raises(DeclarationError, match="action starred: it takes the state and indices"):
+
+        @action("t")
+        def starred(s: World, *things: Thing) -> None:
+            """Takes any number."""
+
+
+def test_only_whole_numbers_are_assigned() -> None:
+    with pytest.raises(ModelFault, match=r"level is assigned 0\.5, which is no whole number"):
+        run(assign_half)
+
+
+class Letter(Note):
+    """A note with a page number."""
+
+    page = part(flag)
+
+
+class Post(State[None]):
+    """Two prompt channels, and messages with inherited parts."""
+
+    first = channel(Letter, capacity=1, means="one", prompt=True)
+    second = channel(Letter, capacity=1, means="another", prompt=True)
+
+
+@action("t")
+def write_both(s: Post) -> None:
+    """Sends on both."""
+    s.first[()].send(about=1, page=1)
+    s.second[()].send(about=0, page=0)
+
+
+@action("t")
+def read_first(s: Post) -> None:
+    """Receives from one."""
+    s.first[()].receive()
+
+
+@action("t")
+def read_second(s: Post) -> None:
+    """Receives from the other."""
+    s.second[()].receive()
+
+
+def test_messages_on_two_prompt_channels_are_received_one_after_the_other() -> None:
+    model = Model(name="post", state=Post, actions=(write_both, read_first, read_second), sizes={Thing: 2})
+    (sent,) = model.steps(model.layout.initial)
+    assert [step.instance.action.name for step in model.steps(sent.values)] == ["read_first", "read_second"]
+
+
+def test_a_single_channel_has_no_index_and_places_are_not_negative() -> None:
+    model = Model(name="post", state=Post, actions=(), sizes={Thing: 2})
+    state = model.state_of(model.layout.initial)
+    assert isinstance(state, Post)
+    with pytest.raises(IndexFault, match="first takes 0 indices, not 1"):
+        state.first[0].send(about=0, page=0)
+    with pytest.raises(ChannelFault, match="has no message at place -1"):
+        state.first[()].remove(-1)

@@ -11,6 +11,7 @@ from draincheck.explorer import kernel
 from draincheck.explorer import search as module
 from draincheck.explorer.packing import packing_of
 from draincheck.explorer.partition import Partition
+from draincheck.explorer.render_terminal import terminal_text
 from draincheck.explorer.search import Limits, Progress, never_fired, search
 from draincheck.explorer.tracer import most_successors, trace
 from draincheck.explorer.verify import Verdict, exit_code, verify
@@ -27,6 +28,7 @@ from draincheck.protocol.language import (
     State,
     action,
     field,
+    flag,
     require,
     upto,
 )
@@ -131,7 +133,7 @@ def test_a_violation_is_the_nearest_one() -> None:
     [
         (Limits(states=1000), "limit of 1,000 states reached"),
         (Limits(seconds=1e-9), "time limit of 1e-09 s reached"),
-        (Limits(memory=8 << 20), "memory limit of 0.0 GiB reached"),
+        (Limits(memory=16 << 20), "memory limit of 0.0 GiB reached"),
     ],
 )
 def test_a_search_that_is_cut_short_is_undetermined(limits: Limits, reason: str) -> None:
@@ -231,3 +233,74 @@ def test_choices_may_give_a_state_many_more_successors_than_instances() -> None:
     assert most_successors(command.tree) == 120
     found = search(Check(model, ()))
     assert (found.states, found.transitions, found.depth) == (61, 61 * 120, 1)
+
+
+class Huge(State[None]):
+    """A number whose third power does not fit into a word."""
+
+    at = field(upto(2**31 - 1), means="the number")
+
+
+@action("big")
+def cube(s: Huge) -> None:
+    """Computes too much."""
+    require(s.at * s.at * s.at < 5)
+
+
+@invariant
+def starts_elsewhere(s: Walk) -> None:
+    """The walker does not begin at 0."""
+    claim(s.at > 0, "the walker is past 0", at=s.at)
+
+
+def test_arithmetic_that_compiled_code_cannot_hold_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"cube\(\): a mul may exceed"):
+        search(Check(Model(name="huge", state=Huge, actions=(cube,), sizes={}), ()))
+
+
+@pytest.mark.parametrize("count_all", [True, False])
+def test_the_initial_state_may_violate_a_property(count_all: bool) -> None:
+    question = Question(Check(walk(forward, terminal=at_seven), (starts_elsewhere,)), (), {})
+    whole = Case(profile="walk", scenario="t", untimed=question, timed=None, witness="", count_all=count_all)
+    row = verify(whole)
+    assert row.verdict is Verdict.CORRUPTS and row.trace is not None and len(row.trace) == 0
+    assert "starts_elsewhere" in terminal_text(row.trace)
+
+
+class Many(State[None]):
+    """A number that may begin anywhere."""
+
+    at = field(upto(2**19 - 1), means="the number")
+
+
+def anywhere(s: Many) -> None:
+    s.at = s.choose(range(2**19))
+
+
+def test_more_initial_states_than_the_first_table_has_slots() -> None:
+    found = search(Check(Model(name="many", state=Many, actions=(), sizes={}, start=anywhere), (), deadlock=False))
+    assert found.states == 2**19 and found.complete
+
+
+class Cell(Index):
+    """A place."""
+
+
+class Grid(State[None]):
+    """More flags than one run may ask about."""
+
+    on = field(flag, Cell, Step, means="whether it is on")
+
+
+@action("grid")
+def all_on(s: Grid) -> None:
+    """Asks about every place."""
+    for cell in s.all(Cell):
+        for step in s.all(Step):
+            require(s.on[cell, step])
+
+
+def test_a_run_that_asks_too_much_is_refused() -> None:
+    model = Model(name="grid", state=Grid, actions=(all_on,), sizes={Cell: 40, Step: 40})
+    with pytest.raises(DeclarationError, match=r"all_on\(\): one run asks more than 300 questions"):
+        search(Check(model, ()))

@@ -26,13 +26,14 @@ def require(condition: int) -> None:
 
 @dataclass(frozen=True)
 class Action:
-    """A step of one thread. Call `instances` for the steps it stands for under a model's sizes."""
+    """A step of one thread, on states of a class. `instances` are the steps it stands for under a model's sizes."""
 
     name: str
     function: Callable[..., None]
     parameters: tuple[tuple[str, type[Index]], ...]
     lane: str
     toward: str
+    state: type[State[Any]] = State
 
     @property
     def doc(self) -> str:
@@ -90,7 +91,10 @@ def action(lane: str, toward: str = "") -> Callable[[Callable[..., None]], Actio
             raise DeclarationError(
                 f"{where}: {error.name} is not known where the action stands; define it above, at the top of the module"
             ) from None
-        names = list(inspect.signature(function).parameters)
+        signature = inspect.signature(function).parameters
+        names = list(signature)
+        if any(each.kind is not each.POSITIONAL_OR_KEYWORD for each in signature.values()):
+            raise DeclarationError(f"{where}: it takes the state and indices, each by its own name; no * or **")
         if not names or not _is_state(hints.get(names[0])):
             raise DeclarationError(f"{where}: the first parameter is the state; annotate it with a State class")
         parameters: list[tuple[str, type[Index]]] = []
@@ -100,10 +104,14 @@ def action(lane: str, toward: str = "") -> Callable[[Callable[..., None]], Actio
                 raise DeclarationError(f"{where}: annotate {name} with an index type, not {kind!r}")
             parameters.append((name, kind))
         for template in (lane, toward):
-            for _, slot, _, _ in string.Formatter().parse(template):
-                if slot is not None and slot not in names[1:]:
+            try:
+                slots = [slot for _, slot, _, _ in string.Formatter().parse(template) if slot is not None]
+            except ValueError as error:
+                raise DeclarationError(f"{where}: its lane {template!r} cannot be read: {error}") from None
+            for slot in slots:
+                if slot not in names[1:]:
                     raise DeclarationError(f"{where}: its lane names {{{slot}}}, which is no parameter")
-        return Action(function.__name__, function, tuple(parameters), lane, toward)
+        return Action(function.__name__, function, tuple(parameters), lane, toward, _state_class(hints[names[0]]))
 
     return declare
 
@@ -111,6 +119,10 @@ def action(lane: str, toward: str = "") -> Callable[[Callable[..., None]], Actio
 def _is_state(hint: object) -> bool:
     origin = getattr(hint, "__origin__", hint)
     return isinstance(origin, type) and issubclass(origin, State)
+
+
+def _state_class(hint: object) -> type[State[Any]]:
+    return getattr(hint, "__origin__", hint)  # type: ignore[return-value]
 
 
 def ghost_code(function: Callable[P, None]) -> Callable[P, None]:
@@ -176,7 +188,7 @@ def execute(instance: Instance, state: S) -> S | None:
     """
     prompt = {name: channel.lengths(state) for name, channel in state.layout.channels.items() if channel.prompt}
     try:
-        instance.action.function(state, *instance.arguments)
+        result: object = instance.action.function(state, *instance.arguments)
     except Disabled:
         return None
     except ModelFault as fault:
@@ -186,13 +198,13 @@ def execute(instance: Instance, state: S) -> S | None:
         raise
     except (LookupError, ArithmeticError, AssertionError, ValueError, AttributeError) as error:
         raise ModelFault(f"{type(error).__name__}: {error}", instance.label) from error
+    if result is not None:
+        raise DeclarationError(f"{instance.label}: an action returns nothing; it changes the state")
     return None if _delivery_comes_first(state, prompt) else state
 
 
 def _delivery_comes_first(state: State[Any], prompt: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a prompt channel held a message before the step, and the step did not receive from it."""
-    for name, lengths in prompt.items():
-        received = any(event.kind == "receive" and event.channel == name for event in state.events)
-        if not received and any(length > 0 for length in lengths):
-            return True
-    return False
+    """Whether a prompt channel held a message before the step, and the step did not receive from any."""
+    if any(event.kind == "receive" and event.channel in prompt for event in state.events):
+        return False
+    return any(length > 0 for lengths in prompt.values() for length in lengths)

@@ -23,8 +23,8 @@ from typing import Any, Generic, TypeVar, cast
 
 from .action import Action, require
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, upto
-from .errors import ChannelFault, DeclarationError, ModelFault
-from .state import Event, Scalar, State, Table
+from .errors import ChannelFault, DeclarationError, IndexFault, ModelFault
+from .state import Event, Scalar, State, Table, check_name, check_shape
 
 M = TypeVar("M", bound="Message")
 MAX_CAPACITY = 16
@@ -42,8 +42,8 @@ class Faults:
     def __post_init__(self) -> None:
         for kind in ("loss", "duplication", "reordering"):
             budget = getattr(self, kind)
-            if isinstance(budget, bool) or not 0 <= budget <= 64:
-                raise DeclarationError(f"fault budget {kind}={budget}: allowed are whole numbers from 0 to 64")
+            if isinstance(budget, bool) or not isinstance(budget, int) or not 0 <= budget <= 64:
+                raise DeclarationError(f"fault budget {kind}={budget!r}: allowed are whole numbers from 0 to 64")
 
 
 class Part:
@@ -56,6 +56,8 @@ class Part:
 
     def declare(self, owner: type, name: str) -> None:
         """Takes the name it is declared under."""
+        if name == "parts":
+            raise DeclarationError(f"{owner.__name__}.parts: this name is taken by the language; choose another")
         self.name = name
         self.domain = as_domain(self._domain, f"{owner.__name__}.{name}")
 
@@ -92,11 +94,14 @@ class ChannelSpec(Generic[M]):
         self.prompt = prompt
         self.means = means
         self.name = ""
-        self.parts = tuple(value for value in vars(message).values() if isinstance(value, Part))
+        declared = {name: value for base in reversed(message.__mro__) for name, value in vars(base).items()}
+        self.parts = tuple(value for value in declared.values() if isinstance(value, Part))
 
     def declare(self, owner: type, name: str) -> None:
         """Takes the name it is declared under. Raises DeclarationError if something about it is wrong."""
         where = f"{owner.__name__}.{name}"
+        check_name(where, name)
+        check_shape(where, self.shape)
         if not self.means.strip():
             raise DeclarationError(f"{where}: say in one line what the channel is (means=...)")
         if not self.parts:
@@ -141,7 +146,8 @@ class ChannelSpec(Generic[M]):
 
 
 def _check_capacity(where: str, capacity: int) -> None:
-    if isinstance(capacity, bool) or not 1 <= capacity <= MAX_CAPACITY:
+    whole = isinstance(capacity, int) and not isinstance(capacity, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not whole or not 1 <= capacity <= MAX_CAPACITY:
         raise DeclarationError(f"{where}: capacity is {capacity}; allowed are whole numbers from 1 to {MAX_CAPACITY}")
 
 
@@ -186,6 +192,8 @@ class Channels(Generic[M]):
 
     def __getitem__(self, key: int | tuple[int, ...]) -> Fifo[M]:
         keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) != len(self._bound.shape):
+            raise IndexFault(f"{self._bound.name} takes {len(self._bound.shape)} indices, not {len(keys)}")
         return Fifo(self._state, self._bound, tuple(as_index(k) for k in keys))
 
     def __bool__(self) -> bool:
@@ -242,7 +250,8 @@ class Fifo(Generic[M]):
 
     def remove(self, place: int) -> None:
         """Takes away the message at a place 0 .. length-1; those behind it move up."""
-        if not place < self.length:
+        place = as_index(place)
+        if place < 0 or not place < self.length:
             raise ChannelFault(f"{self._bound.name}{list(self._key)} has no message at place {place}")
         self._take(place)
         self._note("remove", {"place": place})

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any, cast
 
 from .errors import DeclarationError
 
@@ -96,9 +97,10 @@ def size_of(bound: Bound, sizes: Sizes) -> int:
 def check_sizes(sizes: Sizes) -> None:
     """Raises DeclarationError for a size that is not a whole number from 1 to LARGEST_SIZE."""
     for index, size in sizes.items():
-        if isinstance(size, bool) or not 1 <= size <= LARGEST_SIZE:
+        _index_type(index)
+        if not _whole(size) or not 1 <= size <= LARGEST_SIZE:
             raise DeclarationError(
-                f"size of {index.__name__} is {size}; allowed are whole numbers from 1 to {LARGEST_SIZE}"
+                f"size of {index.__name__} is {size!r}; allowed are whole numbers from 1 to {LARGEST_SIZE}"
             )
 
 
@@ -108,16 +110,30 @@ flag = DomainSpec("range", 1, names=("no", "yes"))
 
 def upto(bound: Bound) -> DomainSpec:
     """A counter 0 .. bound. With an index type: 0 .. how many of them the model has."""
-    if isinstance(bound, int) and not 0 <= bound <= LARGEST_VALUE:
-        raise DeclarationError(f"upto({bound}): the bound must lie in 0 .. {LARGEST_VALUE}")
+    _check_bound(f"upto({bound!r})", bound, 0)
     return DomainSpec("range", bound)
 
 
 def between(low: int, bound: Bound) -> DomainSpec:
     """A counter low .. bound that begins at 0 where it can. With an index type: .. how many of them there are."""
-    if abs(low) > LARGEST_VALUE or (isinstance(bound, int) and not low <= bound <= LARGEST_VALUE):
-        raise DeclarationError(f"between({low}, {bound}): the bounds must be in order, and below {LARGEST_VALUE}")
+    where = f"between({low!r}, {bound!r})"
+    if not _whole(low) or abs(low) > LARGEST_VALUE:
+        raise DeclarationError(f"{where}: the lower bound must be a whole number, at most {LARGEST_VALUE} from 0")
+    _check_bound(where, bound, low)
     return DomainSpec("range", bound, low)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_bound(where: str, bound: Any, low: int) -> None:
+    if isinstance(bound, type):
+        _index_type(cast(type[Index], bound))
+    elif not _whole(bound) or not low <= bound <= LARGEST_VALUE:
+        raise DeclarationError(
+            f"{where}: the bound must be an index type or a whole number in {low} .. {LARGEST_VALUE}"
+        )
 
 
 def maybe(index: type[Index]) -> DomainSpec:
@@ -146,6 +162,6 @@ def as_domain(like: DomainLike, where: str) -> DomainSpec:
 
 
 def _index_type(index: type[Index]) -> type[Index]:
-    if index is Index:
-        raise DeclarationError("Index itself is no index type; subclass it to name what is counted")
+    if not (isinstance(index, type) and issubclass(index, Index)) or index is Index:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DeclarationError(f"{index!r} is no index type; subclass Index to name what is counted")
     return index

@@ -50,15 +50,25 @@ class FieldSpec:
     def declare(self, owner: type, name: str) -> None:
         """Takes the name it is declared under. Raises DeclarationError if something about it is wrong."""
         where = f"{owner.__name__}.{name}"
-        if name.startswith("_") or name in _TAKEN or hasattr(State, name):
-            raise DeclarationError(f"{where}: this name is taken by the language; choose another")
+        check_name(where, name)
+        check_shape(where, self.shape)
         if not self.means.strip():
             raise DeclarationError(f"{where}: say in one line what the field means (means=...)")
-        for index in self.shape:
-            if not (isinstance(index, type) and issubclass(index, Index) and index is not Index):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise DeclarationError(f"{where}: the shape takes index types, not {index!r}")
         self.name = name
         self.domain = as_domain(self._domain, where)
+
+
+def check_name(where: str, name: str) -> None:
+    """Raises DeclarationError for a name that State objects use themselves."""
+    if name.startswith("_") or name in _TAKEN or hasattr(State, name):
+        raise DeclarationError(f"{where}: this name is taken by the language; choose another")
+
+
+def check_shape(where: str, shape: tuple[object, ...]) -> None:
+    """Raises DeclarationError unless a shape consists of index types."""
+    for index in shape:
+        if not (isinstance(index, type) and issubclass(index, Index) and index is not Index):
+            raise DeclarationError(f"{where}: the shape takes index types, not {index!r}")
 
 
 class Scalar(FieldSpec):
@@ -326,6 +336,8 @@ class State(Generic[K]):
             raise ModelFault(f"a property may not change the state; it assigns {cell.name}")
         if self.access is Access.GHOST and not cell.ghost:
             raise GhostFault(f"ghost code assigns {cell.name}, which is no ghost field")
+        if isinstance(value, float | str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelFault(f"{cell.name} is assigned {value!r}, which is no whole number")
         if not cell.domain.lo <= value <= cell.domain.hi:
             raise DomainFault(f"{cell.name} may hold {cell.domain.lo} .. {cell.domain.hi}; {_show(value)} was assigned")
         # The tracer's values stay as they are; a bool or an enumeration member becomes its number.
