@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .trace import Trace
     from .verify import Row, Watch
 
+TABLE_WIDTH = 120
 FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf")
 
 
@@ -44,10 +46,14 @@ def main() -> None:
 
     Exit codes: 0 all as required, 1 a property fails, 2 the input is wrong, 3 undetermined.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a diagram in a terminal without arrows is better than none
 
 
 @main.command()
 @click.argument("profiles", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All profiles of the catalogue, not only the headline ones.")
 @click.option("--scenario", "scenarios", multiple=True, help="Only this scenario (may be repeated).")
 @click.option("--prefill-ranks", type=int, help="Prefill ranks that write to the decode rank.")
 @click.option("--rooms", type=int, help="Requests with a transfer.")
@@ -68,6 +74,7 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify(
     profiles: tuple[str, ...],
+    everything: bool,
     scenarios: tuple[str, ...],
     prefill_ranks: int | None,
     rooms: int | None,
@@ -85,18 +92,24 @@ def verify(
     """Gives a verdict for each profile in each scenario, and the shortest trace of each failure.
 
     PROFILES are names of the catalogue, paths of TOML files, or "reference" for the reference model. Without
-    any, all of the catalogue is verified.
+    any, the headline profiles of the catalogue are verified.
     """
     from .search import Limits
     from .verify import exit_code
 
     sizes = {"ranks": prefill_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     chosen = {name: size for name, size in sizes.items() if size is not None}
+    if max_memory is not None and not 0 < max_memory < 2**20:
+        raise click.UsageError(f"--max-memory {max_memory}: give a number of GiB greater than 0")
     memory = None if max_memory is None else int(max_memory * 2**30)
+    if everything:
+        if profiles:
+            raise click.UsageError("--all takes the whole catalogue; name no profiles beside it")
+        from ..models.profile import catalogue
+
+        profiles = tuple(catalogue())
     cases = _cases(profiles, scenarios, chosen, timer, no_timer)
     rows = _run_cases(cases, Limits(max_states, max_seconds, memory))
-    if save:
-        _save(rows, save)
     if as_json:
         from .report import document
 
@@ -105,6 +118,8 @@ def verify(
         _print(rows, witness)
         if not scenarios and "reference" not in profiles:
             _print_not_asked()
+    if save:
+        _save(rows, save)
     if len(rows) < len(cases):
         click.echo(f"draincheck: interrupted; {len(cases) - len(rows)} rows are not known", err=True)
         sys.exit(exit_code(rows) or 3)
@@ -123,6 +138,8 @@ def _cases(
 
     if timer is not None and set(profiles) != {"reference"}:
         raise click.UsageError("--timer belongs to the reference model; profiles take --no-timer")
+    if timer is not None and no_timer:
+        raise click.UsageError("--timer and --no-timer exclude each other")
     if "reference" in profiles and (sizes or scenarios):
         raise click.UsageError("the reference model has fixed sizes and no scenarios")
     cases: list[Case] = []
@@ -189,7 +206,7 @@ def _print(rows: Sequence[Row], witness: bool) -> None:
 
     console = Console()
     if not console.is_terminal:
-        console = Console(width=120)
+        console = Console(width=TABLE_WIDTH)
     shown: dict[tuple[str, ...], str] = {}
     for row in rows:
         for trace in (*row.traces, row.witness if witness else None):
@@ -197,15 +214,18 @@ def _print(rows: Sequence[Row], witness: bool) -> None:
                 continue
             steps = (trace.subject, *(step.label for step in trace.steps))
             if steps in shown:
-                console.print(f"{trace.model}: {trace.kind} of {trace.subject}, the same steps as {shown[steps]}\n")
+                same = f"{trace.model}: {trace.kind} of {trace.subject}, the same steps as {shown[steps]}\n"
+                console.print(same, markup=False, soft_wrap=True)
                 continue
             shown[steps] = trace.model
             console.print(terminal(trace, console.width))
             console.print()
-    console.print(table(rows))
+    # A terminal that is too narrow wraps the lines of the table; nothing of it is cut off.
+    wide = Console(width=max(console.width, TABLE_WIDTH))
+    wide.print(table(rows))
     console.print()
     for line in legend(rows):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_not_asked() -> None:
@@ -263,7 +283,7 @@ def _terminal_text(trace: Trace) -> str:
 
     from .render_terminal import terminal
 
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
     with console.capture() as captured:
         console.print(terminal(trace, console.width))
     return captured.get()

@@ -118,8 +118,9 @@ class Graph:
 
     def make(self, operation: str, operands: tuple[Value, ...], lo: int, hi: int) -> Value:
         """An operation; a plain integer where its bounds leave one value."""
+        operands = tuple(int(each) if isinstance(each, int) else each for each in operands)  # a bool is a number
         if lo == hi:
-            return lo
+            return int(lo)
         if lo < -LARGEST or hi > LARGEST:
             raise DeclarationError(
                 f"a {operation} may exceed {LARGEST:,}, which compiled code cannot hold; use smaller domains"

@@ -73,7 +73,7 @@ def dot_source(trace: Trace) -> str:
 def render(trace: Trace, path: Path) -> Path:
     """Writes the drawing in the format that the path's suffix names (.svg, .png, .pdf), and returns the path.
 
-    Raises RenderError for another suffix, and if the program `dot` is missing or fails.
+    Raises RenderError for another suffix, if the program `dot` is missing or fails, or the file cannot be written.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
@@ -88,7 +88,10 @@ def render(trace: Trace, path: Path) -> Path:
         ) from missing
     except graphviz.CalledProcessError as failed:
         raise RenderError(f"{path.name}: Graphviz could not draw it: {failed}") from failed
-    path.write_bytes(drawing)
+    try:
+        path.write_bytes(drawing)
+    except OSError as error:
+        raise RenderError(f"{path}: cannot be written: {error.strerror}") from None
     return path
 
 

@@ -29,8 +29,8 @@ def table(rows: Sequence[Row]) -> Table:
         result.add_column(heading, justify="right" if heading in ("states", "trace") else "left", no_wrap=True)
     for row in rows:
         result.add_row(
-            row.profile,
-            row.scenario,
+            Text(row.profile),
+            Text(row.scenario),
             _verdicts(row),
             row.subject or "-",
             f"{row.run.states:,}{'+' * bool(_cut_short(row.run))}",

@@ -35,8 +35,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in (("states", self.states), ("seconds", self.seconds), ("memory", self.memory)):
-            if value is not None and value <= 0:
-                raise DeclarationError(f"the limit {name}={value} must be greater than 0")
+            if value is not None and not 0 < value < float("inf"):
+                raise DeclarationError(f"the limit {name}={value} must be greater than 0, and finite")
         if self.memory is not None and self.memory < LEAST_MEMORY:
             raise DeclarationError(
                 f"the limit memory={self.memory} is below {LEAST_MEMORY} bytes, which every search needs"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..models.drain import Scenario
+from ..models.model import Values
 from ..models.profile import parse_profile
 from ..properties.cases import Question, drain_case, reference_case
 from ..properties.check import Check
@@ -79,7 +81,7 @@ def dump(trace: Trace) -> str:
 
 def save(trace: Trace, folder: Path) -> Path:
     """Writes a trace into a folder, which is made if needed; returns the file. Raises TraceFileError."""
-    name = f"{trace.model}-{trace.subject}".replace(" / ", "-").replace(" ", "-").replace("/", "-")
+    name = re.sub(r"[^\w.=]+", "-", f"{trace.model}-{trace.subject}")
     path = folder / f"{name}.trace.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,11 +92,13 @@ def save(trace: Trace, folder: Path) -> Path:
 
 
 def load(path: Path) -> Trace:
-    """Reads a trace and executes it. Raises TraceFileError, or ReplayError if the model does not take the run."""
+    """Reads a trace and executes it. Raises TraceFileError, also if the model does not take the run."""
     try:
         saved = SavedTrace.model_validate_json(path.read_bytes())
     except OSError as error:
         raise TraceFileError(f"{path}: cannot be read: {error.strerror}") from None
+    except DraincheckError as error:
+        raise TraceFileError(f"{path}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
@@ -120,8 +124,13 @@ def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
 
 
 def _execute(saved: SavedTrace, path: Path) -> Trace:
-    check = check_from(saved.source, str(path))
-    initial = tuple(saved.initial)
+    try:
+        return _replay(saved, check_from(saved.source, str(path)), tuple(saved.initial), path)
+    except DraincheckError as error:
+        raise error if str(path) in str(error) else TraceFileError(f"{path}: {error}") from None
+
+
+def _replay(saved: SavedTrace, check: Check, initial: Values, path: Path) -> Trace:
     taken = rerun(check.model, initial, [(step.action, step.choices) for step in saved.steps])
     source = saved.source.model_dump()
     asked: dict[str, Property | Probe] = {each.name: each for each in (*check.properties, *check.probes)}

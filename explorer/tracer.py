@@ -204,6 +204,8 @@ class Path:
         if hi - lo >= MAX_PICK:
             raise DeclarationError(f"an index could be any of {hi - lo + 1} numbers; narrow it with require()")
         candidates = [n for n in range(lo, hi + 1) if not self.known.excludes(value, n)]
+        if not candidates:
+            raise ModelFault("what the path asks of an index cannot all be true")
         for number in candidates[:-1]:
             if value == number:
                 return number

@@ -32,6 +32,7 @@ from ..protocol.roles.state import (
 )
 from .model import Model, SlotView
 
+LARGEST_QUEUE = 16
 LARGEST = 8
 """More of anything than this is beyond exhaustive search."""
 
@@ -59,6 +60,10 @@ class Scenario:
         for name, size in sizes.items():
             if not 1 <= size <= LARGEST:
                 raise DeclarationError(f"{name} is {size}; allowed are whole numbers from 1 to {LARGEST}")
+        if self.rooms * self.chunks > LARGEST_QUEUE:
+            raise DeclarationError(
+                f"{self.rooms} rooms of {self.chunks} chunks: the transfer queue takes at most {LARGEST_QUEUE}"
+            )
         if not 0 <= self.send_faults <= LARGEST:
             raise DeclarationError(f"failing sends is {self.send_faults}; allowed are 0 to {LARGEST}")
         if self.pool < self.chunks:
@@ -142,7 +147,6 @@ BY_ABORT = (
     bootstrap_thread.answer_inactive,
     bootstrap_thread.check_drained,
     bootstrap_thread.ack_at_once,
-    prefill_scheduler.clear_ack,
 )
 RELEASE = (decode_receiver.receive_ack, decode_scheduler.release_drained, decode_scheduler.release_expired)
 MEMORY = (victim.victim_takes, victim.victim_finishes, nic.land)
@@ -160,7 +164,7 @@ def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
     if not scenario.aborts:
         gone.add(decode_scheduler.abort)
     if not notifies:
-        gone |= {*NOTIFICATION, decode_receiver.receive_ack, *DRAIN_ACK}
+        gone |= {*NOTIFICATION, decode_receiver.receive_ack, *BY_ABORT}
     if not knobs.hold_enabled or knobs.arm_order == "never":
         gone.add(decode_scheduler.arm_tracker)
     if not holds:

@@ -181,7 +181,7 @@ def _read(path: str) -> str:
         hint = f"; did you mean {close[0]}?" if close else ""
         raise ProfileError(f"{path}: no such profile{hint} Known are {', '.join(known)}, or a path to a TOML file")
     try:
-        return Path(path).read_text("utf-8")
+        return Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError:
         raise ProfileError(f"{path}: the file is not UTF-8 text; a profile is a TOML file") from None
     except OSError as error:

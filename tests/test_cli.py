@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -175,6 +177,7 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
     result = run("show", damaged(tmp_path, change))
     assert result.exit_code == 2
     assert message in result.stderr and result.stderr.count("\n") == 1
+    assert ".trace.json" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -191,6 +194,14 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
         (("verify", "--max-states", "0"), "limit states=0 must be greater than 0"),
         (("verify", "--timer", "1"), "--timer belongs to the reference model"),
         (("verify", "reference", "--timer", "-1"), "the timer is -1 ticks"),
+        (("verify", "reference", "--timer", "1", "--no-timer"), "--timer and --no-timer exclude each other"),
+        (("verify", "--rooms", "8", "--chunks", "8"), "8 rooms of 8 chunks: the transfer queue takes at most 16"),
+        (("verify", "--max-memory", "nan"), "give a number of GiB greater than 0"),
+        (("verify", "--max-memory", "inf"), "give a number of GiB greater than 0"),
+        (("verify", "--max-memory", "1e-9"), "which every search needs"),
+        (("verify", "--max-memory", "0.001"), "which every search needs"),
+        (("verify", "--max-seconds", "nan"), "must be greater than 0, and finite"),
+        (("verify", "--all", "reference"), "name no profiles beside it"),
         (("verify", "reference", "--chunks", "2"), "the reference model has fixed sizes"),
         (("show", "nothing.json"), "cannot be read"),
         (("profile", "nothing"), "no such profile"),
@@ -203,11 +214,46 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], messa
     assert "Traceback" not in result.output
 
 
+def odd_profile(tmp_path: Path, name: str) -> Path:
+    path = tmp_path / "odd.toml"
+    path.write_text(
+        run("profile", NEWEST).stdout.replace(f'name = "{NEWEST}"', f"name = {json.dumps(name)}"), "utf-8-sig"
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", ["[/bold] [red]", "a/../b\u0000c", "ä ö ü → ✗"])
+def test_a_profile_may_have_any_name(tmp_path: Path, name: str) -> None:
+    result = run("verify", odd_profile(tmp_path, name), "--scenario", "abort", "--save", tmp_path / "traces")
+    assert result.exit_code == 1
+    assert name.split(" ")[0].split("\u0000")[0] in result.stdout
+    saved = list((tmp_path / "traces").iterdir())
+    assert len(saved) == 2  # the violation and the witness
+    assert all(run("show", each).exit_code == 0 for each in saved)
+
+
+def test_results_are_printed_before_saving_fails(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", "utf-8")
+    result = run("verify", NEWEST, "--save", tmp_path / "file" / "traces")
+    assert result.exit_code == 2
+    assert "CONDITIONAL" in result.stdout and "cannot be written" in result.stderr
+
+
+def test_a_terminal_without_arrows_gets_a_diagram_all_the_same() -> None:
+    command = [sys.executable, "-c", "from draincheck.explorer.cli import main; main()", "verify", NEWEST]
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
+    assert done.returncode == 1
+    assert b"CONDITIONAL" in done.stdout and b"Traceback" not in done.stderr
+
+
 def test_show_needs_an_output_for_pictures(tmp_path: Path) -> None:
     run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
     (path,) = tmp_path.glob("*.trace.json")
     assert "add --output FILE.svg" in run("show", path, "--format", "svg").stderr
     assert "does not end in .svg" in run("show", path, "--format", "svg", "--output", "a.png").stderr
+    if shutil.which("dot"):
+        gone = run("show", path, "--format", "svg", "--output", tmp_path / "gone" / "a.svg")
+        assert gone.exit_code == 2 and "cannot be written" in gone.stderr
 
 
 def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,6 +205,22 @@ def test_a_ghost_read_is_found_without_reaching_it() -> None:
 
 
 @action("t")
+def contradict(s: Tiny) -> None:
+    """Asks of an index what cannot all be true, and joins constants with fields."""
+    if (s.n == 0) & (s.n > 0):
+        s.at[s.n] = 1
+    require((1 == 2) < s.n + 1)
+
+
+def test_contradictions_and_constants_are_compiled() -> None:
+    from draincheck.explorer.search import search
+    from draincheck.properties.check import Check
+
+    model = Model(name="tiny", state=Tiny, actions=(contradict,), sizes={Place: 2})
+    assert search(Check(model, (), deadlock=False)).states == 1
+
+
+@action("t")
 def ask_twice(s: Tiny) -> None:
     """Asks for what it knows already."""
     if s.n == 1 and s.n != 1:

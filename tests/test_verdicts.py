@@ -187,3 +187,39 @@ def test_two_prefill_ranks_in_the_whole_scenario() -> None:
     found = verify(drain_case(load_profile(NEWEST), scenario))
     assert found.verdict is CONDITIONAL and found.without_timer is not None
     assert found.without_timer.states > 40_000_000
+
+
+# What the facts expect of the smallest scenarios, by release and backend: abort, and a failed send.
+MATRIX = {
+    "18-nixl": (CORRUPTS, CORRUPTS),
+    "18-mori": (CORRUPTS, CORRUPTS),
+    "18-ascend": (CORRUPTS, CORRUPTS),
+    "19-mooncake": (CORRUPTS, CORRUPTS),
+    "19-nixl": (CORRUPTS, CORRUPTS),
+    "19-mori": (CORRUPTS, CORRUPTS),
+    "20-nixl": (CORRUPTS, CORRUPTS),
+    "20-mori": (CORRUPTS, CORRUPTS),
+    "21-nixl": (DELAYS, CORRUPTS),  # an ack for an inactive room with a counted chunk is lost
+    "21-mori": (CORRUPTS, CORRUPTS),  # no hold: the backend does not declare support
+    "21-ascend": (CONDITIONAL, CORRUPTS),
+    "22-nixl": (CONDITIONAL, CORRUPTS),
+    "22-mori": (CONDITIONAL, CORRUPTS),
+    "22-ascend": (CONDITIONAL, CONDITIONAL),
+    "23-nixl": (CONDITIONAL, CORRUPTS),  # an error of the library is acknowledged, and nobody knows that it is quiet
+    "23-mori": (CONDITIONAL, CORRUPTS),  # a post that raises is not poisoned
+    "23-ascend": (CONDITIONAL, CONDITIONAL),
+    "19-mooncake-hold-on": (DELAYS, CORRUPTS),
+    "20-mooncake-hold-on": (DELAYS, CORRUPTS),
+    "19-nixl-hold-on": (DELAYS, CORRUPTS),
+    "20-nixl-hold-on": (DELAYS, CORRUPTS),
+}
+
+
+@pytest.mark.parametrize("name", MATRIX)
+def test_other_releases_and_backends(name: str) -> None:
+    assert tuple(row(f"sglang-0.5.{name}", scenario).verdict for scenario in DEFAULT) == MATRIX[name]
+
+
+def test_an_error_that_is_known_to_be_quiet_makes_the_newest_nixl_conditional() -> None:
+    assert row("sglang-0.5.23-nixl", "failed-send").assumed == {"err_implies_quiet": False}
+    assert verdicts(with_knobs("sglang-0.5.23-nixl", err_implies_quiet=True))["failed-send"] is CONDITIONAL
