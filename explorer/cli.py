@@ -297,6 +297,27 @@ def _write(path: Path, text: str) -> None:
 
 
 @main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def history(as_json: bool) -> None:
+    """Takes each change of the protocol's history away again, and shows which property then fails.
+
+    Exit code 1 if the model does not say what the history does.
+    """
+    from ..models.changes import changes
+    from .history import tell
+    from .report import history_document, history_table
+
+    chapters = [tell(change) for change in changes()]
+    if as_json:
+        click.echo(json.dumps(history_document(chapters), indent=1))
+    else:
+        from rich.console import Console
+
+        Console(width=max(Console().width, TABLE_WIDTH)).print(history_table(chapters))
+    sys.exit(0 if all(chapter.as_said for chapter in chapters) else 1)
+
+
+@main.command()
 @click.argument("name", required=False)
 def profile(name: str | None) -> None:
     """Prints a profile of the catalogue, to start one of your own from; without NAME, lists what there is."""

@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from .history import Chapter
 from .verify import EXPLANATION, Row, Run, Verdict
 
 FORMAT = "draincheck-verify"
@@ -120,3 +121,46 @@ def _run(run: Run | None) -> dict[str, Any] | None:
         "counts": dict(run.counts),
         "hits": dict(run.hits),
     }
+
+
+def history_table(chapters: Sequence[Chapter]) -> Table:
+    """Change x pull requests x the property that fails without it x verdict x length of the shortest trace."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("change", "pull requests", "without it fails", "verdict", "trace"):
+        result.add_column(heading, justify="right" if heading == "trace" else "left")
+    for chapter in chapters:
+        change = chapter.change
+        numbers = " ".join(f"#{number}" for number in change.prs)
+        if change.untold:
+            result.add_row(Text(change.name), numbers, Text(f"not told: {change.untold}", style="dim"), "-", "-")
+            continue
+        failing = ", ".join(chapter.broken) or "nothing"
+        result.add_row(
+            Text(change.name),
+            numbers,
+            Text(failing if chapter.as_said else f"{failing}; expected: {change.property} alone, and nothing with it"),
+            Text(chapter.verdict, style=_STYLE[chapter.verdict]) if chapter.verdict else "-",
+            str(len(chapter.trace)) if chapter.trace else "-",
+        )
+    return result
+
+
+def history_document(chapters: Sequence[Chapter]) -> dict[str, Any]:
+    """The history as one JSON document; docs/json.md describes it."""
+    rows = [
+        {
+            "change": each.change.name,
+            "prs": each.change.prs,
+            "profile": each.change.base or None,
+            "without": each.change.without,
+            "scenario": each.change.scenario or None,
+            "property": each.change.property or None,
+            "holds_with": each.holds if not each.change.untold else None,
+            "broken_without": list(each.broken),
+            "verdict": str(each.verdict) if each.verdict else None,
+            "trace_length": len(each.trace) if each.trace else None,
+            "untold": each.change.untold or None,
+        }
+        for each in chapters
+    ]
+    return {"format": "draincheck-history", "version": VERSION, "rows": rows}

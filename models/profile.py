@@ -30,6 +30,7 @@ from ..protocol.roles.knobs import Knobs
 UNKNOWN = "unknown"
 MAX_INHERITANCE = 8
 FOLDER = "draincheck.models"
+HISTORY = "history.toml"
 Setting = bool | int | str
 
 
@@ -151,7 +152,11 @@ class Profile:
 def catalogue() -> Iterator[str]:
     """Names of the profiles that come with draincheck, in order."""
     folder = files(FOLDER)
-    yield from sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
+    yield from sorted(
+        each.name.removesuffix(".toml")
+        for each in folder.iterdir()
+        if each.name.endswith(".toml") and each.name != HISTORY
+    )
 
 
 def headlines() -> list[str]:

@@ -1,4 +1,4 @@
-"""Any setting of the knobs: the compiled search and the oracle agree, and no setting gets a model stuck unsaid."""
+"""Any setting of the knobs: the compiled search and the oracle agree."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_engines_agree_on_any_profile(profile: Profile, scenario: Scenario, time
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(profile=profiles(), scenario=scenarios())
-def test_a_verdict_is_never_safe_without_a_hold_that_covers_the_failure(profile: Profile, scenario: Scenario) -> None:
-    """Where decode frees at once, or an unpoisoned failed send is acknowledged, nothing may come out as SAFE."""
+def test_any_profile_gets_an_honest_verdict(profile: Profile, scenario: Scenario) -> None:
+    """Where decode frees at once, memory is lost; no setting gets the model stuck; doubts are said."""
     row = verify(drain_case(profile, scenario, timer=False))
     knobs = profile.knobs
     frees_at_once = scenario.aborts and not knobs.hold_enabled
@@ -58,5 +58,4 @@ def test_a_verdict_is_never_safe_without_a_hold_that_covers_the_failure(profile:
         assert row.verdict is Verdict.CORRUPTS
     if row.verdict is Verdict.UNDETERMINED:
         assert row.reasons
-    if row.trace:
-        assert row.trace.kind == ("violation" if row.findings else "deadlock")
+    assert row.stuck is None
