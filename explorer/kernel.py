@@ -9,7 +9,7 @@ discovery. Tags only save comparisons: equality is always decided on whole state
 A successor is looked up in three passes over a batch, so that memory latency overlaps:
  1. hash it; drop it if the small table of recently seen states has it (breadth-first search meets most of its
     duplicates soon after each other); ask the processor for its slot in the visited set;
- 2. look at the slot; ask for the state that it names, if the tag agrees;
+ 2. look at the slot, and ask for the state that it names;
  3. compare whole states, and insert.
 """
 
@@ -50,6 +50,14 @@ _FAULT = np.uint64(FAULT_BIT)
 _OWNER_MASK = np.uint64((1 << (TAG_TOP - 32)) - 1)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
+
+
+def _loop(function: Any) -> Any:
+    """Compiles a loop when it is first called, and keeps it on disk where there is a place to keep it."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
+        return njit(nogil=True)(function)
 
 
 @intrinsic
@@ -129,20 +137,20 @@ def _find(states: Any, slots: Any, shift: Any, h: Any, words: Any, at: Any, shap
         slot = (slot + _ONE) & mask
 
 
-@njit(cache=True, nogil=True)
+@_loop
 def owner(words: Any, shape: Any, partitions: Any) -> Any:
     """The number of the partition that a state belongs to, by hash bits that slots and tags do not use."""
     return np.int64(_digest(words, _ZERO, shape) & _OWNER_MASK) % partitions
 
 
-@njit(cache=True, nogil=True)
+@_loop
 def lookup(states: Any, slots: Any, shift: Any, words: Any, shape: Any) -> Any:
     """The position of the state `words`, or -1."""
     slot = _find(states, slots, shift, _digest(words, _ZERO, shape), words, _ZERO, shape)
     return np.int64(slots[slot] & _ID_MASK) - 1
 
 
-@njit(cache=True, nogil=True)
+@_loop
 def insert(states: Any, slots: Any, shift: Any, words: Any, shape: Any, count: Any) -> Any:
     """The position of the state `words`; if it is new, it is appended and the result is -1 - position."""
     h = _digest(words, _ZERO, shape)
@@ -155,7 +163,7 @@ def insert(states: Any, slots: Any, shift: Any, words: Any, shape: Any, count: A
     return -1 - count
 
 
-@njit(cache=True, nogil=True)
+@_loop
 def double(old: Any, new: Any, bits: Any) -> None:
     """Moves the entries of a table of 2**bits slots into an empty one of twice the size.
 
@@ -184,7 +192,7 @@ def double(old: Any, new: Any, bits: Any) -> None:
         new[slot] = entry
 
 
-@njit(cache=True, nogil=True)
+@_loop
 def advance(
     expand: Any,
     terminal: Any,

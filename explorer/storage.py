@@ -65,7 +65,10 @@ class SavedTrace(_Strict):
 
 
 def dump(trace: Trace) -> str:
-    """A trace as JSON: its source, why it is shown, the initial state, and the steps with their choices."""
+    """A trace as JSON: its source, why it is shown, the initial state, and the steps with their choices.
+
+    Raises TraceFileError for a model that a file cannot describe.
+    """
     data = {
         "format": "draincheck-trace",
         "version": VERSION,
@@ -76,7 +79,12 @@ def dump(trace: Trace) -> str:
         "initial": trace.initial,
         "steps": [{"action": step.instance.label, "choices": step.chosen} for step in trace.taken],
     }
-    return SavedTrace.model_validate(data, strict=False).model_dump_json(indent=1)
+    try:
+        return SavedTrace.model_validate(data, strict=False).model_dump_json(indent=1)
+    except ValidationError:
+        raise TraceFileError(
+            f"{trace.model}: only traces of profiles and of the reference model can be saved"
+        ) from None
 
 
 def save(trace: Trace, folder: Path) -> Path:

@@ -302,7 +302,9 @@ class Tracer:
             nonlocal paths
             paths += 1
             if paths > MAX_PATHS:
-                raise DeclarationError(f"{label} has more than {MAX_PATHS:,} paths; split it into smaller steps")
+                raise DeclarationError(
+                    f"{label} has more than {MAX_PATHS:,} paths; use smaller sizes, or split it into smaller steps"
+                )
             self._path = path = Path(prefix)
             try:
                 tree = run()
