@@ -29,8 +29,8 @@ from .native import FAULT_BIT, ORIGIN_SHIFT
 FINISHED, FULL, FAULTED, DEADLOCKED = 0, 1, 2, 3
 
 # Places in the array of numbers that `advance` reads and writes.
-CURSOR, STATES, TRANSITIONS, EVENT_STATE, EVENT_CODE, DUPLICATES_NEAR = 0, 1, 2, 3, 4, 5
-NUMBERS = 8
+CURSOR, STATES, TRANSITIONS, EVENT_STATE, EVENT_CODE = 0, 1, 2, 3, 4
+NUMBERS = 5
 
 ID_BITS = 32
 TAG_TOP = 56
@@ -164,25 +164,29 @@ def insert(states: Any, slots: Any, shift: Any, words: Any, shape: Any, count: A
 
 
 @_loop
-def double(old: Any, new: Any, bits: Any) -> None:
-    """Moves the entries of a table of 2**bits slots into an empty one of twice the size.
+def double(old: Any, new: Any, bits: Any) -> Any:
+    """Moves the entries of a table of 2**bits slots into an empty one of twice the size. False if it cannot.
 
     Entries lie in the order of their hashes, but for the displacement of linear probing, so both tables are
-    passed once from front to back. The tag holds the bits that are needed: those around the slot's lowest
-    (from which the home slot follows, as displacements are short) and the one that is new. An entry that were
-    misplaced would be found missing, and its state explored twice: counts would be wrong, verdicts not.
+    passed once from front to back. The tag holds the bits that are needed: those around the slot's lowest,
+    from which the home slot follows, and the one that is new. That takes displacements below 2**(bits - 8),
+    so it gives up at a run of full slots as long as that, and the new table must be filled by `enter`.
     """
     known = u(bits - (64 - TAG_TOP))
     low_mask = (_ONE << known) - _ONE
     old_mask, new_mask = u(len(old) - 1), u(len(new) - 1)
-    start = _ZERO
+    start = run = _ZERO
     while old[start] != _ZERO:
         start += _ONE
     for step in range(len(old)):
         at = (start + u(step)) & old_mask
         entry = old[at]
         if entry == _ZERO:
+            run = _ZERO
             continue
+        run += _ONE
+        if run > low_mask:
+            return False
         tag = entry >> _HALF
         low = tag >> (_HALF - known)
         home = (at - ((at - low) & low_mask)) & old_mask
@@ -190,6 +194,19 @@ def double(old: Any, new: Any, bits: Any) -> None:
         while new[slot] != _ZERO:
             slot = (slot + _ONE) & new_mask
         new[slot] = entry
+    return True
+
+
+@_loop
+def enter(states: Any, slots: Any, shift: Any, shape: Any, count: Any) -> None:
+    """Enters the first `count` states into an empty table of slots: the plain way to grow."""
+    mask = u(len(slots) - 1)
+    for position in range(count):
+        h = _digest(states, u(position) * u(len(shape)), shape)
+        slot = h >> shift
+        while slots[slot] != _ZERO:
+            slot = (slot + _ONE) & mask
+        slots[slot] = _tag(h) | u(position + 1)
 
 
 @_loop
@@ -220,7 +237,7 @@ def advance(
     width = u(len(shape))
     stride, row = width + _ONE, width * _BYTES
     cursor, count = u(numbers[CURSOR]), u(numbers[STATES])
-    transitions, near = u(numbers[TRANSITIONS]), u(numbers[DUPLICATES_NEAR])
+    transitions = u(numbers[TRANSITIONS])
     recent_mask = u(len(recent) // len(shape) - 1)
     slots_at, states_at, out_at = u(slots.ctypes.data), u(states.ctypes.data), u(out.ctypes.data)
     hashes = np.empty(batch * successors, np.uint64)
@@ -262,7 +279,6 @@ def advance(
             reason = FAULTED
             break
         transitions += made
-        near += made - kept
         for i in range(kept):
             _prefetch(slots_at + (hashes[u(i)] >> shift) * _BYTES)
         for i in range(kept):
@@ -287,5 +303,5 @@ def advance(
         if reason == DEADLOCKED:
             break
     numbers[CURSOR], numbers[STATES] = np.int64(cursor), np.int64(count)
-    numbers[TRANSITIONS], numbers[DUPLICATES_NEAR] = np.int64(transitions), np.int64(near)
+    numbers[TRANSITIONS] = np.int64(transitions)
     return reason

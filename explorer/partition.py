@@ -153,7 +153,9 @@ class Partition:
         if not self._can_grow():
             return False
         larger = np.zeros(2 << self._bits, U64) if self._larger is None else self._larger
-        kernel.double(self._slots, larger, self._bits)
+        if not kernel.double(self._slots, larger, self._bits):
+            larger[:] = 0
+            kernel.enter(self._states, larger, np.uint64(63 - self._bits), self._shape, self.count)
         self._slots, self._larger = larger, None
         self._bits += 1
         return True

@@ -18,6 +18,8 @@ from .tracer import Answer, most_successors, trace
 from .visited import VisitedSet, available_memory
 
 CHUNK = 1 << 16
+STEPS_AT_ONCE = 1 << 22
+"""States, and successors at most, between two looks at limits and Ctrl-C."""
 PROGRESS_SECONDS = 0.1
 MEMORY_SHARE = 0.7
 LEAST_MEMORY = 16 << 20
@@ -160,6 +162,7 @@ class _Search:
         self._native = compiled.quick
         self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), compiled.successors, memory)
         self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)
+        self._chunk_size = max(256, min(CHUNK, STEPS_AT_ONCE // max(1, compiled.successors)))
         self._started = time.perf_counter()
         self._shown = self._started
         names = compiled.predicates
@@ -186,7 +189,7 @@ class _Search:
         while not stop and self._visited.cursor < self._visited.count:
             level_end = self._visited.count
             while not stop and self._visited.cursor < level_end:
-                stop = self._chunk(min(level_end, self._visited.cursor + CHUNK))
+                stop = self._chunk(min(level_end, self._visited.cursor + self._chunk_size))
             if not stop and self._visited.cursor < self._visited.count:
                 self._result.depth += 1
         return stop

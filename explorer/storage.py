@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..models.drain import Scenario
+from ..models.drain import Scenario, Timer
 from ..models.model import Values
 from ..models.profile import parse_profile
-from ..properties.cases import Question, drain_case, reference_case
+from ..properties.cases import drain_case, reference_case
 from ..properties.check import Check
 from ..properties.property import Probe, Property
 from ..protocol.language import DraincheckError
@@ -34,7 +34,7 @@ class DrainSource(_Strict):
     kind: Literal["drain"]
     profile: dict[str, Any]
     scenario: Scenario
-    timed: bool
+    timer: Timer
 
 
 class ReferenceSource(_Strict):
@@ -121,11 +121,10 @@ def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
     """The check that a trace was made with. Raises DraincheckError if its profile or sizes make no sense."""
     if isinstance(source, ReferenceSource):
         case = reference_case(source.ticks)
-        timed = source.ticks is not None
+        question = case.untimed if source.ticks is None else case.timed
     else:
         case = drain_case(parse_profile(source.profile, origin), source.scenario)
-        timed = source.timed
-    question: Question | None = case.timed if timed else case.untimed
+        question = {Timer.OFF: case.untimed, Timer.LATE: case.patient, Timer.ANY: case.timed}[source.timer]
     if question is None:
         raise TraceFileError(f"{origin}: the trace has a release timer, but its profile holds nothing")
     return question.check

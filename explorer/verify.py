@@ -23,9 +23,9 @@ class Verdict(StrEnum):
 
 
 EXPLANATION: Mapping[Verdict, str] = {
-    Verdict.CORRUPTS: "a property of memory fails, and no release timer fires on the way there",
+    Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
     Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed is left to its release timer",
-    Verdict.CONDITIONAL: f"it fails only if the release timer fires first: safe if {INEQUALITY}",
+    Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}",
     Verdict.UNDETERMINED: "nothing is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
@@ -94,20 +94,31 @@ class Row:
 
 
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
-    """Decides a case: first with the release timer off, then, if no memory is lost, with it.
+    """Decides a case: with the release timer off; if no memory is lost, late enough; then at any moment.
 
-    Raises DraincheckError if the model is declared wrongly, KeyboardInterrupt never: Ctrl-C gives UNDETERMINED.
+    Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
     """
     off = _explore(case, case.untimed, limits, watch)
     findings = _findings(case.untimed, off, Verdict.CORRUPTS)
     doubts = _doubts(case.untimed, off)
-    if doubts or case.timed is None or any(each.verdict is Verdict.CORRUPTS for each in findings):
-        return _row(case, findings, doubts, case.untimed, off, None)
-    on = _explore(case, case.timed, limits, watch)
-    conditions = _findings(case.timed, on, Verdict.CONDITIONAL)
-    question, deciding = (case.timed, on) if not findings else (case.untimed, off)
-    doubts = () if findings or conditions else _doubts(case.timed, on)
-    return _row(case, [*findings, *conditions], doubts, question, deciding, off)
+    question, deciding = case.untimed, off
+    if not doubts and not any(each.verdict is Verdict.CORRUPTS for each in findings):
+        for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
+            if asked is None:
+                continue
+            try:
+                found = _explore(case, asked, limits, watch)
+            except KeyboardInterrupt:  # while the model was traced or compiled
+                doubts = ("interrupted",)
+                break
+            losses = _findings(asked, found, lost)
+            doubts = _doubts(asked, found)
+            if not findings or (lost is Verdict.CORRUPTS and losses):
+                question, deciding = asked, found
+            findings = sorted([*findings, *losses], key=lambda each: list(Verdict).index(each.verdict))
+            if losses or doubts:
+                break
+    return _row(case, findings, doubts, question, deciding, off)
 
 
 def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
@@ -164,11 +175,11 @@ def _row(
     doubts: Sequence[str],
     question: Question,
     deciding: Exploration,
-    off: Exploration | None,
+    off: Exploration,
 ) -> Row:
     known = findings[0].verdict if findings else Verdict.SAFE
     verdict = Verdict.UNDETERMINED if doubts else known
-    clean = off or (deciding if verdict is not Verdict.CORRUPTS else None)
+    lost = any(each.verdict is Verdict.CORRUPTS for each in findings)
     elsewhere = off if off is not deciding else None
     return Row(
         profile=case.profile,
@@ -180,7 +191,7 @@ def _row(
         without_timer=_run(case.untimed.check.model, elsewhere) if elsewhere else None,
         seconds=deciding.seconds + (elsewhere.seconds if elsewhere else 0.0),
         stuck=_deadlock(question, deciding),
-        witness=_witness(case, clean) if clean else None,
+        witness=None if lost else _witness(case, off),
         assumed=case.assumed or {},
     )
 
@@ -192,8 +203,7 @@ def _witness(case: Case, found: Exploration) -> Trace | None:
     check = found.check
     probe = next(each for each in check.probes if each.name == case.witness)
     states = found.path_to(position)
-    question = case.timed if case.timed and check is case.timed.check else case.untimed
-    return witness_trace(check.model, probe, states[0], follow(check.model, states), question.source)
+    return witness_trace(check.model, probe, states[0], follow(check.model, states), case.untimed.source)
 
 
 def _run(model: Model, found: Exploration) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from ..protocol.language import NONE, Action, DeclarationError
@@ -33,8 +34,19 @@ from ..protocol.roles.state import (
 from .model import Model, SlotView
 
 LARGEST_QUEUE = 16
+LARGEST_FANS = 1000
+"""Combinations of queue lengths that a step meets which sends to every prefill rank."""
+
 LARGEST = 8
 """More of anything than this is beyond exhaustive search."""
+
+
+class Timer(StrEnum):
+    """When a hold can end by its release timer."""
+
+    OFF = "off"
+    LATE = "fires once the writes of the room are over"
+    ANY = "fires at any moment"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +76,8 @@ class Scenario:
             raise DeclarationError(
                 f"{self.rooms} rooms of {self.chunks} chunks: the transfer queue takes at most {LARGEST_QUEUE}"
             )
+        if (2 * self.rooms + 1) ** self.ranks > LARGEST_FANS:
+            raise DeclarationError(f"{self.rooms} rooms on {self.ranks} prefill ranks are too many to be traced")
         if not 0 <= self.send_faults <= LARGEST:
             raise DeclarationError(f"failing sends is {self.send_faults}; allowed are 0 to {LARGEST}")
         if self.pool < self.chunks:
@@ -148,7 +162,8 @@ BY_ABORT = (
     bootstrap_thread.check_drained,
     bootstrap_thread.ack_at_once,
 )
-RELEASE = (decode_receiver.receive_ack, decode_scheduler.release_drained, decode_scheduler.release_expired)
+EXPIRY = {Timer.LATE: decode_scheduler.release_expired_late, Timer.ANY: decode_scheduler.release_expired}
+RELEASE = (decode_receiver.receive_ack, decode_scheduler.release_drained, *EXPIRY.values())
 MEMORY = (victim.victim_takes, victim.victim_finishes, nic.land)
 STORY = (
     *TRANSFER, *SEND_FAULT, decode_scheduler.abort, *FAILURE, *NOTIFICATION, *CLEARING, *DRAIN_ACK, *RELEASE, *MEMORY,
@@ -156,7 +171,7 @@ STORY = (
 """Every step, in the order in which a story is best told: of several shortest traces the first in it is shown."""
 
 
-def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
+def impossible(knobs: Knobs, scenario: Scenario, timer: Timer) -> set[Action]:
     """Steps of features that are switched off or absent. They are left out, so that each of the others must fire."""
     gone: set[Action] = set()
     holds = knobs.hold_enabled and knobs.hold_causes != "none"
@@ -169,8 +184,7 @@ def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
         gone.add(decode_scheduler.arm_tracker)
     if not holds:
         gone.add(decode_scheduler.release_drained)
-    if not holds or not timer:
-        gone.add(decode_scheduler.release_expired)
+    gone |= {action for when, action in EXPIRY.items() if not holds or when is not timer}
     if not knobs.acks_drain:
         gone |= set(DRAIN_ACK)
     if not knobs.ack_target_survives_clear:
@@ -190,7 +204,7 @@ def impossible(knobs: Knobs, scenario: Scenario, timer: bool) -> set[Action]:
     return gone
 
 
-def actions_of(knobs: Knobs, scenario: Scenario, timer: bool) -> tuple[Action, ...]:
+def actions_of(knobs: Knobs, scenario: Scenario, timer: Timer) -> tuple[Action, ...]:
     """The steps that can occur, in the order of the story."""
     gone = impossible(knobs, scenario, timer)
     return tuple(action for action in STORY if action not in gone)
@@ -238,8 +252,8 @@ def slot_views(s: Drain) -> list[SlotView]:
     return views
 
 
-def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> Model:
-    """The model of a profile's knobs in a scenario. `timer` lets a hold end by its timer, at any moment."""
+def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: Timer) -> Model:
+    """The model of a profile's knobs in a scenario. `timer` says when a hold can end by its timer."""
     sizes: dict[type[Any], int] = {
         Room: scenario.rooms,
         Request: scenario.rooms + 1,
@@ -266,6 +280,6 @@ def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: bool) -> 
             "aborts": "1 a room" if scenario.aborts else "none",
             "failing sends": str(scenario.send_faults),
             "status update": "a look and a write" if scenario.split_status else "one step",
-            "release timer": "fires at any moment" if timer else "off",
+            "release timer": timer.value,
         },
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..models.drain import DEFAULT, SCENARIOS, Scenario, drain_model
+from ..models.drain import DEFAULT, SCENARIOS, Scenario, Timer, drain_model
 from ..models.profile import Profile, load_profile
 from ..models.reference import reference
 from ..protocol.language import DeclarationError
@@ -20,6 +20,7 @@ from .safety import (
     no_late_write,
     reads_what_was_written_for_it,
     release_under_live_write,
+    reuse_after_drain,
 )
 
 SAFETY = (no_late_write, reads_what_was_written_for_it, frees_only_its_own)
@@ -40,7 +41,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Case:
-    """A row of the verdict table. `timed` is None where no hold can end by a timer.
+    """A row of the verdict table: checks with the release timer off, firing late enough, and at any moment.
+
+    `timed` and `patient` are None where no hold can end by a timer.
 
     `count_all` asks to explore on behind a violation, so that the counts are those of the whole model.
     `assumed` names knobs that are unknown, with the value taken for them.
@@ -51,6 +54,7 @@ class Case:
     untimed: Question
     timed: Question | None
     witness: str
+    patient: Question | None = None
     count_all: bool = False
     assumed: Mapping[str, object] | None = None
 
@@ -61,21 +65,22 @@ def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> C
     holds = knobs.hold_enabled and knobs.hold_causes != "none"
     drains = holds and knobs.acks_drain
 
-    def question(timed: bool) -> Question:
+    def question(when: Timer) -> Question:
         probes = [live_write_of_ended_request]
-        properties = (*SAFETY, holds_end_by_drain) if holds and not timed else SAFETY
-        probes += [drained_hold] if drains else []
-        probes += [release_under_live_write] if timed else []
-        check = Check(drain_model(profile.name, knobs, scenario, timer=timed), properties, tuple(probes))
-        source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timed": timed}
+        properties = (*SAFETY, holds_end_by_drain) if holds and when is Timer.OFF else SAFETY
+        probes += [drained_hold, reuse_after_drain] if drains else []
+        probes += [release_under_live_write] if when is Timer.ANY else []
+        check = Check(drain_model(profile.name, knobs, scenario, timer=when), properties, tuple(probes))
+        source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timer": when.value}
         return Question(check, tuple(probe.name for probe in probes), source)
 
     return Case(
         profile=profile.name,
         scenario=scenario.name,
-        untimed=question(False),
-        timed=question(True) if holds and timer else None,
-        witness=drained_hold.name if drains else live_write_of_ended_request.name,
+        untimed=question(Timer.OFF),
+        timed=question(Timer.ANY) if holds and timer else None,
+        patient=question(Timer.LATE) if holds and timer else None,
+        witness=reuse_after_drain.name if drains else live_write_of_ended_request.name,
         assumed={name: getattr(knobs, name, "not modelled") for name in profile.unknown},
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..protocol.language import NONE
-from ..protocol.roles.state import Chunk, Drain, Life, PrefillRank, Room, Slot
+from ..protocol.roles.state import Chunk, Drain, Life, PrefillRank, Request, Room, Slot
 from .property import claim, invariant, probe
 
 
@@ -56,6 +56,18 @@ def live_write_of_ended_request(s: Drain) -> int:
 def drained_hold(s: Drain) -> int:
     """A hold has ended because every rank acknowledged."""
     return any(s.drained[room] for room in s.all(Room))
+
+
+@probe
+def reuse_after_drain(s: Drain) -> int:
+    """A write has landed in a held slot, every rank has acknowledged, and the victim has got the slot."""
+    for room in s.all(Room):
+        if s.landed_held[room] and s.drained[room]:
+            for slot in s.all(Slot):
+                for rank in s.all(PrefillRank):
+                    if s.owner[slot] == s.size(Request) - 1 and s.writer[slot, rank] == room:
+                        return True
+    return False
 
 
 @probe

@@ -196,6 +196,7 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
         (("verify", "reference", "--timer", "-1"), "the timer is -1 ticks"),
         (("verify", "reference", "--timer", "1", "--no-timer"), "--timer and --no-timer exclude each other"),
         (("verify", "--rooms", "8", "--chunks", "8"), "8 rooms of 8 chunks: the transfer queue takes at most 16"),
+        (("verify", "--rooms", "4", "--prefill-ranks", "4"), "4 rooms on 4 prefill ranks are too many"),
         (("verify", "--max-memory", "nan"), "give a number of GiB greater than 0"),
         (("verify", "--max-memory", "inf"), "give a number of GiB greater than 0"),
         (("verify", "--max-memory", "1e-9"), "which every search needs"),

@@ -11,7 +11,7 @@ import toys
 from draincheck.explorer.search import compile_check, search
 from draincheck.explorer.trace import follow
 from draincheck.models.drain import SCENARIOS
-from draincheck.models.profile import catalogue, load_profile
+from draincheck.models.profile import headlines, load_profile
 from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties
 from draincheck.properties.cases import drain_case, scenario_with
@@ -28,11 +28,11 @@ def reference_check(timer: int | None = None, **sizes: int) -> Check:
 
 
 def drain_checks() -> Iterator[Check]:
-    """Every profile in every scenario, with one chunk, with and without the release timer."""
-    for name in catalogue():
+    """The headline profiles in every scenario, with one chunk, with each release timer; and two other backends."""
+    for name in (*headlines(), "sglang-0.5.21-nixl", "sglang-0.5.23-mori"):
         for scenario in SCENARIOS:
             case = drain_case(load_profile(name), scenario_with(scenario, {"chunks": 1}))
-            for question in filter(None, (case.untimed, case.timed)):
+            for question in filter(None, (case.untimed, case.patient, case.timed)):
                 yield question.check
 
 

@@ -549,6 +549,10 @@ def plain(s: World) -> None:
         ),
         (lambda: type("C", (State,), {"c": channel(Note, capacity=1.5, means="m")}), r"C\.c: capacity is 1\.5"),
         (lambda: type("C", (State,), {"c": channel(Note, 3, capacity=1, means="m")}), r"C\.c: the shape takes index"),
+        (
+            lambda: Model(name="p", state=Prompt, actions=(), sizes={Thing: 1}, faults={"quick": Faults(loss=1)}),
+            "quick: a prompt channel delivers at once",
+        ),
         (lambda: type("M", (Message,), {"parts": part(flag)}), r"M\.parts: this name is taken"),
     ],
 )

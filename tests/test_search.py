@@ -198,12 +198,20 @@ def test_doubling_equals_entering_anew(bits: int) -> None:
         for position in range(count):
             word = states[position : position + 1]
             assert kernel.insert(copy, slots, np.uint64(64 - size), word, (0,), position) == -1 - position
-    doubled = np.zeros(2 << bits, np.uint64)
-    kernel.double(filled[bits], doubled, bits)
+    doubled, entered = np.zeros(2 << bits, np.uint64), np.zeros(2 << bits, np.uint64)
+    assert kernel.double(filled[bits], doubled, bits)
+    kernel.enter(states, entered, np.uint64(63 - bits), (0,), count)
+    assert sorted(entered) == sorted(doubled)
     assert sorted(doubled[doubled != 0]) == sorted(filled[bits + 1][filled[bits + 1] != 0])
     for position in range(0, count, 101):
         word = states[position : position + 1]
         assert kernel.lookup(states, doubled, np.uint64(63 - bits), word, (0,)) == position
+
+
+def test_doubling_gives_up_where_a_run_is_too_long_to_be_sure() -> None:
+    full = np.zeros(1 << 10, np.uint64)
+    full[100:110] = 1 << 40  # with 10 bits, runs must be shorter than 4
+    assert not kernel.double(full, np.zeros(1 << 11, np.uint64), 10)
 
 
 def test_packing_round_trip_and_the_bit_that_stays_free() -> None:

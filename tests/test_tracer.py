@@ -19,9 +19,9 @@ from draincheck.explorer.tracer import (
     count_leaves,
     trace,
 )
-from draincheck.models.drain import SCENARIOS, drain_model
+from draincheck.models.drain import SCENARIOS, Timer, drain_model
 from draincheck.models.model import Model, Values
-from draincheck.models.profile import catalogue, load_profile
+from draincheck.models.profile import headlines, load_profile
 from draincheck.models.reference import reference
 from draincheck.protocol.language import (
     Action,
@@ -42,7 +42,7 @@ MODELS = [
     toys.ring().model,
     toys.arithmetic().model,
     reference(1),
-    *(drain_model(name, load_profile(name).knobs, SCENARIOS["failed-send"], timer=True) for name in catalogue()),
+    *(drain_model(name, load_profile(name).knobs, SCENARIOS["failed-send"], timer=Timer.ANY) for name in headlines()),
 ]
 
 

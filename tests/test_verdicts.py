@@ -54,7 +54,7 @@ def test_safe_without_the_release_timer(profile: str, scenario: str) -> None:
     assert found.verdict is SAFE and found.run.complete and found.trace is None
     assert found.run.bounds["release timer"] == "off"
     assert all(found.run.hits.values())
-    assert found.witness is not None and found.witness.subject == "drained_hold"
+    assert found.witness is not None and found.witness.subject == "reuse_after_drain"
 
 
 def test_a_conditional_trace_has_the_timer_fire_under_a_live_write() -> None:

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
 from .domain import Index, Sizes, size_of
-from .errors import DeclarationError, Disabled, GhostFault, ModelFault
+from .errors import DeclarationError, Disabled, DraincheckError, GhostFault, ModelFault
 from .state import Access, Chooser, State
 
 P = ParamSpec("P")
@@ -196,7 +196,9 @@ def execute(instance: Instance, state: S) -> S | None:
             return None
         fault.where = fault.where or instance.label
         raise
-    except (LookupError, ArithmeticError, AssertionError, ValueError, AttributeError) as error:
+    except (DraincheckError, TypeError):
+        raise
+    except Exception as error:
         raise ModelFault(f"{type(error).__name__}: {error}", instance.label) from error
     if result is not None:
         raise DeclarationError(f"{instance.label}: an action returns nothing; it changes the state")

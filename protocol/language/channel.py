@@ -121,6 +121,8 @@ class ChannelSpec(Generic[M]):
     def bind(self, sizes: Sizes, faults: Faults | None) -> tuple[list[Table | Scalar], BoundChannel[M]]:
         """The fields that hold the channel, and what is needed to use them."""
         faults = faults or Faults()
+        if self.prompt and faults != Faults():
+            raise DeclarationError(f"{self.name}: a prompt channel delivers at once, and takes no fault budget")
         capacity = self.capacity(sizes) if callable(self.capacity) else self.capacity
         _check_capacity(self.name, capacity)
         fields: list[Table | Scalar] = []

@@ -8,7 +8,21 @@ from __future__ import annotations
 
 from ..language import action, ghost_code, require
 from .allocator import allocate, release
-from .state import Chunk, ControlKind, DecodeStep, Drain, Life, Poll, PrefillRank, Room, WorkerStep
+from .room_status import is_open
+from .state import (
+    BootstrapStep,
+    Chunk,
+    ControlKind,
+    DecodeStep,
+    Drain,
+    Life,
+    Poll,
+    PrefillRank,
+    Room,
+    SchedulerStep,
+    Sender,
+    WorkerStep,
+)
 
 LANE = "decode scheduler"
 
@@ -176,6 +190,40 @@ def release_expired(s: Drain, room: Room) -> None:
     require(idle(s) and s.life[room] == Life.HELD)
     note_expiry(s, room)
     end_hold(s, room)
+
+
+@action(LANE, toward="allocator")
+def release_expired_late(s: Drain, room: Room) -> None:
+    """The release timer fires late enough: nothing of the room is in flight, and nothing more will be.
+
+    The guard is an assumption about time, not something that decode could see: T_hold > t_abort_propagation +
+    t_remaining_chunks + t_in_flight_call.
+    """
+    require(idle(s) and s.life[room] == Life.HELD)
+    for rank in s.all(PrefillRank):
+        require(writes_are_over(s, rank, room))
+    note_expiry(s, room)
+    end_hold(s, room)
+
+
+def writes_are_over(s: Drain, rank: int, room: int) -> bool:
+    """Whether the rank has no write of the room in flight and will launch none."""
+    for message in s.control[rank].waiting():
+        if message.room == room:
+            return False
+    for chunk in s.queue[rank].waiting():
+        if chunk.room == room:
+            return False
+    for write in s.nic[rank].waiting():
+        if write.room == room:
+            return False
+    worker = s.worker_step[rank] != WorkerStep.IDLE and s.worker_room[rank] == room
+    bootstrap = s.bootstrap_step[rank] != BootstrapStep.IDLE and s.bootstrap_room[rank] == room
+    scheduler = s.scheduler_step[rank] != SchedulerStep.IDLE and s.scheduler_room[rank] == room
+    if worker or bootstrap or scheduler:
+        return False
+    has_sent = s.sender[rank, room] == Sender.INFLIGHT or s.sender[rank, room] == Sender.GONE
+    return has_sent or not is_open(s, rank, room)
 
 
 @ghost_code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..language import NONE, action, ghost_code
-from .state import Drain, PrefillRank, WorkerStep
+from .state import Drain, Life, PrefillRank, WorkerStep
 
 
 @action("NIC {rank}", toward="decode memory")
@@ -23,5 +23,7 @@ def land(s: Drain, rank: PrefillRank) -> None:
 def note_landing(s: Drain, rank: PrefillRank, room: int, slot: int) -> None:
     """Keeps who wrote the slot, and whether it was somebody else's by then."""
     s.writer[slot, rank] = room
+    if s.life[room] == Life.HELD:
+        s.landed_held[room] = True
     if s.owner[slot] != NONE and s.owner[slot] != room:
         s.struck[slot] = room

@@ -99,10 +99,9 @@ def poll_failed(s: Drain, room: Room) -> None:
     prefill.py: process_disagg_prefill_inflight_queue, handle_inflight_transfer_failure, handle_bootstrap_failure.
     """
     require_polled(s, room)
-    failed = False
+    failed = 0
     for rank in s.all(PrefillRank):
-        if s.status[rank, room] == Status.FAILED:
-            failed = True
+        failed |= s.status[rank, room] == Status.FAILED
     require(failed)
     begin_clear(s, room)
 

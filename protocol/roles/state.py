@@ -281,4 +281,5 @@ class Drain(State[Knobs]):
     struck = ghost(maybe(Room), Slot, means="the room whose write landed while another request owned the slot")
     stray_free = ghost(maybe(Slot), means="a slot given back by a request that no longer owned it")
     released_live = ghost(maybe(Room), means="a room released by the timer while a write of it was live")
+    landed_held = ghost(flag, Room, means="a write of the room has landed while its slots were held")
     drained = ghost(flag, Room, means="the hold ended because every rank had acknowledged")
