@@ -188,7 +188,7 @@ def _lane_order(lane: str) -> tuple[int, str]:
 
 def _trace_step(model: Model, wires: _Wires, number: int, before: Values, step: Step) -> TraceStep:
     instance = step.instance
-    received, sends = wires.apply(step.events, instance.lane, number)
+    received, sends, notes = wires.apply(step.events, instance.lane, number)
     arrow = received
     if instance.toward:
         arrow = Arrow(instance.lane, instance.toward, received.text if received else (sends[0] if sends else ""))
@@ -198,7 +198,9 @@ def _trace_step(model: Model, wires: _Wires, number: int, before: Values, step: 
         if old != new and "." not in cell.field  # what a channel holds is shown as messages
     )
     sentence = instance.action.doc.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
-    choice = f"chooses {step.choice}" if step.choice else ""
+    # Which of the places a fault has chosen says nothing; which message was there does.
+    chosen = f"chooses {step.choice}" if step.choice and not step.choice.isdigit() else ""
+    choice = "; ".join(each for each in (chosen, *notes) if each)
     return TraceStep(
         number, instance.label, instance.lane, sentence, choice, arrow, sends, changes,
         model.slots_of(step.values), step.values,
@@ -212,9 +214,11 @@ class _Wires:
         self._model = model
         self._queues: dict[tuple[str, tuple[int, ...]], deque[tuple[str, int, str]]] = {}
 
-    def apply(self, events: Sequence[Event], lane: str, number: int) -> tuple[Arrow | None, tuple[str, ...]]:
-        """Follows a step's events; the message it received as an arrow, and the texts of those it sent."""
-        arrow, sends = None, list[str]()
+    def apply(
+        self, events: Sequence[Event], lane: str, number: int
+    ) -> tuple[Arrow | None, tuple[str, ...], tuple[str, ...]]:
+        """Follows a step: the message received as an arrow, the texts of those sent, and what befell others."""
+        arrow, sends, notes = None, list[str](), list[str]()
         for event in events:
             queue = self._queues.setdefault((event.channel, event.key), deque())
             match event.kind:
@@ -226,13 +230,16 @@ class _Wires:
                     source, sent_in, text = queue.popleft()
                     arrow = Arrow(source, lane, f"{text} (sent in step {sent_in})")
                 case "remove":
+                    notes.append(f"takes away {queue[event.parts['place']][2]}")
                     del queue[event.parts["place"]]
                 case "duplicate":
+                    notes.append(f"doubles {queue[event.parts['place']][2]}")
                     queue.append(queue[event.parts["place"]])
                 case _:
                     at = event.parts["place"]
+                    notes.append(f"puts {queue[at][2]} behind {queue[at + 1][2]}")
                     queue[at], queue[at + 1] = queue[at + 1], queue[at]
-        return arrow, tuple(dict.fromkeys(sends))
+        return arrow, tuple(dict.fromkeys(sends)), tuple(notes)
 
     def _text(self, event: Event) -> str:
         channel = self._model.layout.channels[event.channel]
