@@ -199,7 +199,8 @@ def _trace_step(model: Model, wires: _Wires, number: int, before: Values, step: 
     )
     sentence = instance.action.doc.split("\n\n")[0].replace("\n", " ").split(". ")[0].rstrip(".")
     # Which of the places a fault has chosen says nothing; which message was there does.
-    chosen = f"chooses {step.choice}" if step.choice and not step.choice.isdigit() else ""
+    shown = step.choice and not (notes and step.choice.isdigit())
+    chosen = f"chooses {step.choice}" if shown else ""
     choice = "; ".join(each for each in (chosen, *notes) if each)
     return TraceStep(
         number, instance.label, instance.lane, sentence, choice, arrow, sends, changes,
