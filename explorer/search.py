@@ -158,7 +158,7 @@ class _Search:
         self._limits = limits
         self._ends = ends
         self._progress = progress
-        memory = limits.memory or int(available_memory() * MEMORY_SHARE)
+        memory = limits.memory or max(LEAST_MEMORY, int(available_memory() * MEMORY_SHARE))
         self._native = compiled.quick
         self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), compiled.successors, memory)
         self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -92,9 +93,17 @@ class VisitedSet:
         return self._only.path(position)
 
 
-def available_memory() -> int:
-    """Bytes of memory that are free to use on this machine; 4 GiB where the system does not tell."""
+def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes of memory that are free to use: on the machine, and in the control group (a container) if there is one.
+
+    4 GiB where the system does not tell.
+    """
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        return 4 << 30
+        free = 4 << 30
+    try:
+        allowed, used = (int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+    except (ValueError, OSError):  # no control group, or one without a limit, which says "max"
+        return free
+    return min(free, max(0, allowed - used))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from draincheck.explorer.render_terminal import terminal_text
 from draincheck.explorer.search import Limits, Progress, never_fired, search
 from draincheck.explorer.tracer import most_successors, trace
 from draincheck.explorer.verify import Verdict, exit_code, verify
+from draincheck.explorer.visited import available_memory
 from draincheck.models.model import Model
 from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties
@@ -312,3 +314,13 @@ def test_a_run_that_asks_too_much_is_refused() -> None:
     model = Model(name="grid", state=Grid, actions=(all_on,), sizes={Cell: 40, Step: 40})
     with pytest.raises(DeclarationError, match=r"all_on\(\): one run asks more than 300 questions"):
         search(Check(model, ()))
+
+
+def test_a_container_has_the_memory_it_is_allowed(tmp_path: Path) -> None:
+    free = available_memory(tmp_path / "none")
+    assert free > 0
+    (tmp_path / "memory.max").write_text("3000000\n", "ascii")
+    (tmp_path / "memory.current").write_text("1000000\n", "ascii")
+    assert available_memory(tmp_path) == 2_000_000
+    (tmp_path / "memory.max").write_text("max\n", "ascii")
+    assert available_memory(tmp_path) > 2_000_000
