@@ -26,11 +26,11 @@ from numba.extending import intrinsic  # pyright: ignore[reportMissingTypeStubs,
 from .native import FAULT_BIT, ORIGIN_SHIFT
 
 # Why `advance` stopped.
-FINISHED, FULL, FAULTED, DEADLOCKED = 0, 1, 2, 3
+FINISHED, FULL, FAULTED = 0, 1, 2
 
 # Places in the array of numbers that `advance` reads and writes.
-CURSOR, STATES, TRANSITIONS, EVENT_STATE, EVENT_CODE = 0, 1, 2, 3, 4
-NUMBERS = 5
+CURSOR, STATES, TRANSITIONS, EVENT_STATE, EVENT_CODE, STUCK, STUCK_FIRST = 0, 1, 2, 3, 4, 5, 6
+NUMBERS = 7
 
 ID_BITS = 32
 TAG_TOP = 56
@@ -231,8 +231,8 @@ def advance(
 
     Arrays are flat: `states` and `recent` have `width` words a state, `out` has width + 1 words for each of
     batch * successors successors. `shape` is a tuple of `width` numbers: its type makes the width a constant of
-    the compiled code. Stops before a batch that could exceed `limit` states, at a state that breaks the
-    language's rules, or at one that has no step and is not terminal.
+    the compiled code. Stops before a batch that could exceed `limit` states, or at a state that breaks the
+    language's rules. Counts the states that have no step and are not terminal.
     """
     width = u(len(shape))
     stride, row = width + _ONE, width * _BYTES
@@ -296,12 +296,10 @@ def advance(
                 count += _ONE
         for i in range(size):
             if stepped[u(i)] == 0 and _call_terminal(terminal, states_at + (cursor + u(i)) * row) == 0:
-                numbers[EVENT_STATE] = np.int64(cursor + u(i))
-                reason = DEADLOCKED
-                break
+                if numbers[STUCK] == 0:
+                    numbers[STUCK_FIRST] = np.int64(cursor + u(i))
+                numbers[STUCK] += 1
         cursor += size
-        if reason == DEADLOCKED:
-            break
     numbers[CURSOR], numbers[STATES] = np.int64(cursor), np.int64(count)
     numbers[TRANSITIONS] = np.int64(transitions)
     return reason

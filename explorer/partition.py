@@ -82,6 +82,11 @@ class Partition:
         return int(self.numbers[kernel.EVENT_STATE]), int(self.numbers[kernel.EVENT_CODE])
 
     @property
+    def deadlock(self) -> int | None:
+        """The first state that has no step and is not terminal."""
+        return int(self.numbers[kernel.STUCK_FIRST]) if self.numbers[kernel.STUCK] else None
+
+    @property
     def bytes_used(self) -> int:
         """Bytes of states, parent links and slots that are in use."""
         return self.count * (8 * self.width + 4) + self._slots.nbytes

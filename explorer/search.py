@@ -63,8 +63,9 @@ class Exploration:
     `stopped` is empty if every reachable state was expanded; otherwise it says why not. `depth` is the
     number of steps to the farthest state expanded. `violated` and `reached` give the first, and so nearest,
     state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
-    `hits` counts transitions for each action. `path_to` gives the states of a shortest path to a position,
-    `position_of` the position of a state, None if it was not found.
+    `hits` counts transitions for each action. `deadlock` is the first state without a step that is not terminal.
+    `path_to` gives the states of a shortest path to a position, `position_of` the position of a state, None if it
+    was not found.
     """
 
     check: Check
@@ -202,9 +203,6 @@ class _Search:
         if reason == kernel.FAULTED:
             self._raise_fault()
         found = self._observe()
-        if reason == kernel.DEADLOCKED:
-            self._result.deadlock = visited.event[0]
-            return found or "deadlock found"
         if found:
             return found
         if reason == kernel.FULL:
@@ -260,6 +258,7 @@ class _Search:
         result.states, result.transitions = visited.count, visited.transitions
         result.seconds = time.perf_counter() - self._started
         result.bytes_used = visited.bytes_used
+        result.deadlock = visited.deadlock
         result.counts = {name: int(n) for name, n in zip(self._compiled.predicates, self._counts, strict=False)}
         for instance, count in zip(self._model.instances, visited.hits, strict=False):
             name = instance.action.name

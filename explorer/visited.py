@@ -75,6 +75,11 @@ class VisitedSet:
         return self._only.event
 
     @property
+    def deadlock(self) -> int | None:
+        """The first state that has no step and is not terminal."""
+        return self._only.deadlock
+
+    @property
     def bytes_used(self) -> int:
         """Bytes of states, parent links and slots that are in use."""
         return self._only.bytes_used

@@ -66,6 +66,20 @@ def sleep(s: Walk) -> None:
     require(s.at == 9)
 
 
+@action("walker")
+def stumble(s: Walk) -> None:
+    """Falls from two into a place without a way out."""
+    require(s.at == 2)
+    s.at = 8
+
+
+@action("walker")
+def jump(s: Walk) -> None:
+    """Jumps from six to nine, and back."""
+    require(s.at == 6)
+    s.at = 9
+
+
 @invariant
 def not_four(s: Walk) -> None:
     """The walker does not come to four."""
@@ -90,10 +104,25 @@ def test_a_deadlock_is_found_with_its_shortest_way() -> None:
     found = search(Check(walk(forward), ()))
     assert found.deadlock is not None
     assert [values[0] for values in found.path_to(found.deadlock)] == list(range(8))
-    assert not found.complete
+    assert found.complete
     row = verify(case(walk(forward, bounds={"release timer": "off"})))
     assert row.verdict is Verdict.UNDETERMINED and row.trace is not None and row.trace.kind == "deadlock"
     assert len(row.trace) == 7 and exit_code([row]) == 3
+
+
+def test_a_deadlock_does_not_hide_a_violation_behind_it() -> None:
+    """The walker is stuck at 7 unless it leaps from there; what is behind the leap is looked at as well."""
+
+    @invariant
+    def not_nine(s: Walk) -> None:
+        """The walker does not come to nine."""
+        claim(s.at != 9, "the walker is not at nine", at=s.at)
+
+    model = walk(forward, stumble, jump, bounds={"release timer": "off"})
+    found = search(Check(model, ()))
+    assert found.deadlock is not None and found.path_to(found.deadlock)[-1] == (8,)
+    row = verify(Case("walk", "t", Question(Check(model, (not_nine,)), (), {}), None, ""))
+    assert row.verdict is Verdict.CORRUPTS and row.trace is not None and len(row.trace) == 7
 
 
 def test_a_declared_terminal_state_is_no_deadlock() -> None:
