@@ -206,7 +206,7 @@ class _Search:
         if found:
             return found
         if reason == kernel.FULL:
-            return f"memory limit of {visited.memory / 2**30:.1f} GiB reached"
+            return f"memory limit of {visited.memory / 2**20:,.0f} MiB reached"
         seconds = time.perf_counter() - self._started
         if self._progress and time.perf_counter() - self._shown >= PROGRESS_SECONDS:
             self._shown = time.perf_counter()

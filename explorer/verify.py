@@ -61,8 +61,9 @@ class Finding:
 class Row:
     """The verdict of a profile in a scenario: the worst of its findings, or SAFE or UNDETERMINED without one.
 
-    `findings` has every class that was found to apply, worst first. `run` is the search that decides: without the
-    release timer, but for CONDITIONAL. `without_timer` is the one with the timer switched off, if that is another.
+    `findings` has every class that was found to apply, worst first. `run` is the search that decides;
+    its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
+    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer.
     """
 
     profile: str

@@ -35,11 +35,10 @@ def test_imports_go_down(path: Path) -> None:
     assert imported(path) <= allowed
 
 
-def test_the_floor_test_can_fail() -> None:
-    here = ROOT / "protocol" / "x.py"
+def test_the_floor_test_sees_imports_of_both_kinds() -> None:
     assert imported(ROOT / "models" / "drain.py") == {"protocol"}
-    assert here.parent.name == FLOORS[0]
-    assert "models" in imported(ROOT / "properties" / "check.py")
+    assert imported(ROOT / "properties" / "cases.py") == {"models", "protocol"}
+    assert imported(ROOT / "tests" / "oracle.py") == {"models", "properties"}  # by the installed name
 
 
 def code_without_text(path: Path) -> str:

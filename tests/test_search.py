@@ -164,7 +164,7 @@ def test_a_violation_is_the_nearest_one() -> None:
     [
         (Limits(states=1000), "limit of 1,000 states reached"),
         (Limits(seconds=1e-9), "time limit of 1e-09 s reached"),
-        (Limits(memory=16 << 20), "memory limit of 0.0 GiB reached"),
+        (Limits(memory=16 << 20), "memory limit of 16 MiB reached"),
     ],
 )
 def test_a_search_that_is_cut_short_is_undetermined(limits: Limits, reason: str) -> None:
