@@ -325,8 +325,8 @@ def profile(name: str | None) -> None:
     """Prints a profile of the catalogue, to start one of your own from; without NAME, lists what there is."""
     from importlib.resources import files
 
-    from ..models.scenario import SCENARIOS
     from ..models.profile import catalogue, load_profile
+    from ..models.scenario import SCENARIOS
 
     if name is None:
         for each in catalogue():
