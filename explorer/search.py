@@ -137,8 +137,8 @@ def search(
     """Explores every reachable state, breadth first.
 
     The search ends at the first state that violates one of the properties named in `until` (default: any), but not
-    before `beyond` states are found; an empty collection makes it go on to the end and count. Ctrl-C ends it with what is known. Raises ModelFault if
-    an action breaks the language's rules.
+    before `beyond` states are found; an empty collection makes it go on to the end and count. Ctrl-C ends it with
+    what is known. Raises ModelFault if an action breaks the language's rules.
     """
     compiled = check if isinstance(check, Compiled) else compile_check(check)
     ends = {each.name for each in compiled.check.properties} if until is None else set(until)

@@ -362,7 +362,7 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         hisparse=scenario.hisparse,
         restore="restore-failure" in scenario.ends,
         router="router-cancel" in scenario.ends,
-        early_reuse=scenario.early_reuse,
+        reuse=scenario.reuse or "ended",
     )
 
 

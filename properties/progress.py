@@ -1,7 +1,7 @@
 """What must come to an end, and not only by a timer; and what must be given back.
 
-Each is asked of states in which all is quiet: no thread is busy and nothing is on its way, so that only a timer or a new
-request could change anything.
+Each is asked of states in which all is quiet: no thread is busy and nothing is on its way, so that only a timer or a
+new request could change anything.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def transfers_end_without_timeout(s: Drain) -> None:
 
 def will_be_polled(s: Drain, request: int) -> int:
     """Whether decode is about to act: a rank has seen a failure or the client's abort, or all have seen success."""
-    failed, succeeded = 0, 1
+    failed, succeeded = s.told_decode[request] != 0, 1
     for decode in s.all(DecodeRank):
         poll = s.poll[decode, room_of(s, request)]
         failed |= (poll == Poll.FAILED) | (s.cancelled[decode, request] != 0)
