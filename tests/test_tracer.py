@@ -20,10 +20,10 @@ from draincheck.explorer.tracer import (
     trace,
 )
 from draincheck.models.drain import Timer, drain_model
-from draincheck.models.scenario import SCENARIOS
 from draincheck.models.model import Model, Values
 from draincheck.models.profile import headlines, load_profile
 from draincheck.models.reference import reference
+from draincheck.models.scenario import SCENARIOS
 from draincheck.protocol.language import (
     Action,
     DeclarationError,
@@ -39,11 +39,18 @@ from draincheck.protocol.language import (
     upto,
 )
 
+
+def drain_of(profile: str, scenario: str) -> Model:
+    knobs = load_profile(profile).knobs
+    return drain_model(profile, knobs, knobs, SCENARIOS[scenario], timer=Timer.ANY)
+
+
 MODELS = [
     toys.ring().model,
     toys.arithmetic().model,
     reference(1),
-    *(drain_model(name, load_profile(name).knobs, SCENARIOS["failed-send"], timer=Timer.ANY) for name in headlines()),
+    *(drain_of(name, "failed-send") for name in headlines()),
+    *(drain_of("sglang-0.5.23-mooncake", name) for name in SCENARIOS if name != "mixed"),
 ]
 
 

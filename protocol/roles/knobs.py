@@ -57,9 +57,10 @@ class Setting:
     """The releases at both ends, and what the topology and the features in use make of them.
 
     `paired` lets decode rank i talk to prefill rank i only; otherwise every decode rank talks to every prefill rank.
-    `reuse` says when a room number can be used again: while the slots of its former request are still held, once the
-    request has ended at both ends, or once prefill has nothing left of it. `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
-    decode's ranks pipeline stages, which agree on no release. The others switch features on.
+    `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
+    decode's ranks pipeline stages, which agree on no release. `reuse` says when a room number can be used again: while
+    the slots of its former request are still held, once the request has ended at both ends, or once prefill has
+    nothing left of it. The others switch features on.
     """
 
     decode: Knobs
