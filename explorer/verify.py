@@ -63,7 +63,8 @@ class Row:
 
     `findings` has every class that was found to apply, worst first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
-    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer.
+    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `stored` says that
+    the result is one of an earlier run.
     """
 
     profile: str
@@ -77,6 +78,7 @@ class Row:
     stuck: Trace | None
     witness: Trace | None
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
+    stored: bool = False
 
     @property
     def subject(self) -> str:
