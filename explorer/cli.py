@@ -205,7 +205,7 @@ def _progress() -> Generator[Callable[[Status], None] | None]:
             lines = [f"{at.done} of {at.rows} rows", *(_search_words(*each) for each in at.running[:SEARCHES_SHOWN])]
             if len(at.running) > SEARCHES_SHOWN:
                 lines.append(f"and {len(at.running) - SEARCHES_SHOWN} more")
-            status.update(Text("\n".join(lines)))
+            status.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
 
         yield watch
 

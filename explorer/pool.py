@@ -16,6 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import ceil
+from multiprocessing import forkserver
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -58,14 +59,16 @@ def search_all(cases: Mapping[str, Case], limits: Limits, workers: int, take: Ta
 
     Ctrl-C ends the searches, gives `take` what is known, and then is raised. Raises PoolError if a worker dies.
     """
-    context = multiprocessing.get_context(_start_method())
+    context = _context()
     news = context.SimpleQueue()
     others = set(multiprocessing.active_children())
-    with _without_interrupts():  # workers inherit this: a terminal sends Ctrl-C to them too, even before they are ready
-        pool = ProcessPoolExecutor(workers, context, _begin, (news if hear else None,))
-        waiting = {pool.submit(_search, key, _source(case), limits): key for key, case in cases.items()}
-    started = set(multiprocessing.active_children()) - others
+    pool = ProcessPoolExecutor(workers, context, _begin, (news if hear else None,))
+    waiting: dict[Future[Result | None], str] = {}
+    started: set[Any] = set()
     try:
+        with _interrupts_later():  # a worker that is half started could not be ended
+            waiting |= {pool.submit(_search, key, _source(case), limits): key for key, case in cases.items()}
+            started |= set(multiprocessing.active_children()) - others
         while waiting:
             done, _ = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
             while hear and not news.empty():
@@ -83,15 +86,18 @@ def search_all(cases: Mapping[str, Case], limits: Limits, workers: int, take: Ta
     finally:
         for process in started:
             process.kill()
+            process.join()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _start_method() -> str:
-    """A server that has loaded the code once and forks workers where there is one, else fresh processes."""
+def _context() -> Any:
+    """How processes start: forked by a server that has loaded the code once, where the system can do that."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
-        return "spawn"
+        return multiprocessing.get_context("spawn")
     multiprocessing.set_forkserver_preload([__name__])
-    return "forkserver"
+    with _handling_interrupts(signal.SIG_IGN):  # the server inherits it: a terminal sends Ctrl-C to all processes
+        forkserver.ensure_running()
+    return multiprocessing.get_context("forkserver")
 
 
 def _source(case: Case) -> dict[str, object]:
@@ -113,11 +119,25 @@ def _interrupt(processes: set[Any]) -> None:
 
 
 @contextmanager
-def _without_interrupts() -> Generator[None]:
+def _interrupts_later() -> Generator[None]:
+    """Raises KeyboardInterrupt at the end of the block if Ctrl-C came within it."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    with _handling_interrupts(note):
+        yield
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _handling_interrupts(handler: Any) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():  # only that one is interrupted
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -128,10 +148,9 @@ def _without_interrupts() -> Generator[None]:
 
 
 class _Worker:
-    """The state of this worker: where its news go, whether it searches now, and whether it was told to stop."""
+    """The state of this worker: where its news go, and whether it was told to stop."""
 
     news: Any = None
-    searching = False
     stopped = False
 
 
@@ -141,27 +160,23 @@ def _begin(news: Any) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C: ends the search that runs, if one does, and all that would come."""
-    first, _Worker.stopped = not _Worker.stopped, True
-    if first and _Worker.searching:
-        raise KeyboardInterrupt
+    """Ctrl-C: noted only, for an exception could come in the midst of the compiler; `_tell` ends the search."""
+    _Worker.stopped = True
 
 
 def _search(key: str, source: Mapping[str, object], limits: Limits) -> Result | None:
-    """The result of a case; None if it was interrupted before anything was known."""
+    """The result of a case; None if there is no more time for it."""
+    if _Worker.stopped:
+        return None
     case = case_from(source)
     if key_of(case) != key:
         raise DraincheckError("the code of draincheck has changed while it ran; start it again")
-    try:
-        _Worker.searching = True
-        if _Worker.stopped:
-            return None
-        return result_of(verify(case, limits, partial(_tell, key) if _Worker.news else None), case)
-    except KeyboardInterrupt:
-        return None
-    finally:
-        _Worker.searching = False
+    return result_of(verify(case, limits, partial(_tell, key)), case)
 
 
 def _tell(key: str, title: str, at: Progress) -> None:
-    _Worker.news.put((key, title, at))
+    """Says where a search is, and ends it with what it knows, as Ctrl-C does, if this worker was told to stop."""
+    if _Worker.stopped:
+        raise KeyboardInterrupt
+    if _Worker.news:
+        _Worker.news.put((key, title, at))
