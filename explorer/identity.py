@@ -29,8 +29,8 @@ FLOORS = ("protocol", "models", "properties", "explorer")
 LIBRARIES = ("numba", "llvmlite", "numpy")
 NAMES: Mapping[type, tuple[str, ...]] = {Case: ("profile", "assumed"), Model: ("name",)}
 """Fields that say what something is called. A row gets its own."""
-NAMED_SOURCE = "profile"
-"""What a question's source says of the profile; its knobs are in the model."""
+PROFILES = ("profile", "prefill")
+"""The profiles in a question's source; their knobs are in the model."""
 
 
 class NoKey(Exception):
@@ -89,7 +89,7 @@ def _plain(value: object) -> Any:
 
 def _content(value: object, name: str) -> object:
     if isinstance(value, Question) and name == "source":
-        return {key: each for key, each in value.source.items() if key != NAMED_SOURCE}
+        return {key: each for key, each in value.source.items() if key not in PROFILES}
     return getattr(value, name)
 
 

@@ -14,7 +14,7 @@ from pydantic import model_validator
 from ..properties.cases import Case, Question
 from .storage import Recipe, Strict, TraceFileError, recipe_of, replay
 from .trace import Trace
-from .verify import Finding, Row, Run, Verdict
+from .verify import Finding, Row, Run, Verdict, Weakness
 
 UNLIMITED = ("", "violation found")
 """Reasons for the end of a search that no limit has to do with."""
@@ -44,11 +44,13 @@ class Result(Strict):
     seconds: float
     stuck: SavedRun | None
     witness: SavedRun | None
+    weaknesses: list[SavedRun]
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
         known = self.findings[0].verdict if self.findings else Verdict.SAFE
-        if self.verdict is not (Verdict.UNDETERMINED if self.reasons else known):
+        doubtful = self.reasons and (not self.findings or self.verdict is Verdict.UNDETERMINED)
+        if self.verdict is not (Verdict.UNDETERMINED if doubtful else known):
             raise ValueError(f"the verdict is {self.verdict}, which does not follow from what was found")
         if self.verdict is Verdict.SAFE and (self.stuck or not self.run.complete or self.run.reason):
             raise ValueError("the verdict is SAFE, but the search was not complete")
@@ -76,6 +78,7 @@ def result_of(row: Row, case: Case) -> Result:
         seconds=row.seconds,
         stuck=saved(row.stuck),
         witness=saved(row.witness),
+        weaknesses=[_saved(each.trace, case) for each in row.weaknesses],
     )
 
 
@@ -86,6 +89,7 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
         return _trace(run, case) if run else None
 
     found = [(each.verdict, _trace(each.run, case)) for each in result.findings]
+    weak = [_trace(each, case) for each in result.weaknesses]
     return Row(
         profile=case.profile,
         scenario=case.scenario,
@@ -97,6 +101,7 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
         seconds=result.seconds,
         stuck=trace(result.stuck),
         witness=trace(result.witness),
+        weaknesses=tuple(Weakness(shown.subject, shown) for shown in weak),
         assumed=case.assumed or {},
         stored=stored,
     )

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ..models.drain import Scenario, Timer
+from ..models.drain import Timer
 from ..models.profile import parse_profile
+from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
 from ..properties.property import Probe, Property
@@ -31,10 +32,11 @@ class Strict(BaseModel):
 
 
 class DrainSource(Strict):
-    """What a trace of the drain protocol was made from: the whole profile, so that the file stands alone."""
+    """What a trace of the drain protocol was made from: whole profiles, so that the file stands alone."""
 
     kind: Literal["drain"]
     profile: dict[str, Any]
+    prefill: dict[str, Any]
     scenario: Scenario
     timer: Timer
 
@@ -150,7 +152,8 @@ def case_from(source: Mapping[str, object]) -> Case:
 def _case(source: DrainSource | ReferenceSource, origin: str) -> Case:
     if isinstance(source, ReferenceSource):
         return reference_case(source.ticks)
-    return drain_case(parse_profile(source.profile, origin), source.scenario, timer=source.timer is not Timer.OFF)
+    decode, prefill = parse_profile(source.profile, origin), parse_profile(source.prefill, origin)
+    return drain_case(decode, source.scenario, prefill=prefill, timer=source.timer is not Timer.OFF)
 
 
 def _execute(saved: SavedTrace, path: Path) -> Trace:

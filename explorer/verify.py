@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..models.model import Model
-from ..properties.cases import DELAYS, INEQUALITY, Case, Question
+from ..properties.cases import DELAYS, INEQUALITY, LEAKS, WEAKNESSES, Case, Question
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
 from .trace import Trace, deadlock_trace, follow, violation_trace, witness_trace
 
@@ -16,6 +16,7 @@ class Verdict(StrEnum):
     """What is known about a case; the first is the worst."""
 
     CORRUPTS = "CORRUPTS"
+    LEAKS = "LEAKS"
     DELAYS = "DELAYS"
     CONDITIONAL = "CONDITIONAL"
     UNDETERMINED = "UNDETERMINED"
@@ -24,7 +25,8 @@ class Verdict(StrEnum):
 
 EXPLANATION: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
-    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed is left to its release timer",
+    Verdict.LEAKS: "no data is lost, but memory or a room number is never given back",
+    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed, or a transfer that was given up, is left to its timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}",
     Verdict.UNDETERMINED: "nothing is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
@@ -58,6 +60,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Weakness:
+    """A property that the safety of others rests on, and that fails; by itself it loses nothing."""
+
+    subject: str
+    trace: Trace
+
+
+@dataclass(frozen=True)
 class Row:
     """The verdict of a profile in a scenario: the worst of its findings, or SAFE or UNDETERMINED without one.
 
@@ -78,6 +88,7 @@ class Row:
     stuck: Trace | None
     witness: Trace | None
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
+    weaknesses: tuple[Weakness, ...] = ()
     stored: bool = False
 
     @property
@@ -105,7 +116,7 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
     findings = _findings(case.untimed, off, Verdict.CORRUPTS)
     doubts = _doubts(case.untimed, off)
     question, deciding = case.untimed, off
-    if not doubts and not any(each.verdict is Verdict.CORRUPTS for each in findings):
+    if _may_go_on(off, doubts, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
             if asked is None:
                 continue
@@ -119,9 +130,16 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             if not findings or (lost is Verdict.CORRUPTS and losses):
                 question, deciding = asked, found
             findings = sorted([*findings, *losses], key=lambda each: list(Verdict).index(each.verdict))
-            if losses or doubts:
+            if losses or not _may_go_on(found, doubts, findings):
                 break
     return _row(case, findings, doubts, question, deciding, off)
+
+
+def _may_go_on(found: Exploration, doubts: Sequence[str], findings: Sequence[Finding]) -> bool:
+    """Whether the next search can say more: nothing is lost yet, and this one went to its end."""
+    if any(each.verdict is Verdict.CORRUPTS for each in findings):
+        return False
+    return not doubts or (bool(findings) and found.complete and found.deadlock is None)
 
 
 def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
@@ -134,22 +152,42 @@ def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None
             watch(title, at)
 
     compiled = compile_check(question.check)
-    until = {each.name for each in question.check.properties} - DELAYS
+    until = {each.name for each in question.check.properties} - DELAYS - LEAKS - WEAKNESSES
     return search(compiled, limits, until=() if case.count_all else until, progress=progress)
 
 
 def _findings(question: Question, found: Exploration, lost: Verdict) -> list[Finding]:
-    """The properties that fail, each with its shortest trace: of memory, which counts as `lost`, then of time."""
-    check = question.check
+    """The properties that fail, each with its shortest trace: of memory, which counts as `lost`, then of others."""
     first: dict[Verdict, Finding] = {}
-    for name, position in sorted(found.violated.items(), key=lambda item: item[1]):
-        verdict = Verdict.DELAYS if name in DELAYS else lost
-        if verdict not in first:
-            prop = next(each for each in check.properties if each.name == name)
-            states = found.path_to(position)
-            trace = violation_trace(check.model, prop, states[0], follow(check.model, states), question.source)
-            first[verdict] = Finding(verdict, name, trace)
+    for name in _by_depth(found):
+        verdict = class_of(name, lost)
+        if name not in WEAKNESSES and verdict not in first:
+            first[verdict] = Finding(verdict, name, _shortest(question, found, name))
     return [first[verdict] for verdict in Verdict if verdict in first]
+
+
+def _weaknesses(question: Question, found: Exploration) -> tuple[Weakness, ...]:
+    return tuple(Weakness(name, _shortest(question, found, name)) for name in _by_depth(found) if name in WEAKNESSES)
+
+
+def _by_depth(found: Exploration) -> list[str]:
+    """The properties that fail, the one with the shortest trace first."""
+    return sorted(found.violated, key=lambda name: found.violated[name])
+
+
+def _shortest(question: Question, found: Exploration, name: str) -> Trace:
+    """The shortest run to where a property fails."""
+    model = question.check.model
+    prop = next(each for each in question.check.properties if each.name == name)
+    states = found.path_to(found.violated[name])
+    return violation_trace(model, prop, states[0], follow(model, states), question.source)
+
+
+def class_of(name: str, lost: Verdict = Verdict.CORRUPTS) -> Verdict:
+    """The class of a property that fails; `lost` is that of memory."""
+    if name in LEAKS:
+        return Verdict.LEAKS
+    return Verdict.DELAYS if name in DELAYS else lost
 
 
 def _deadlock(question: Question, found: Exploration) -> Trace | None:
@@ -161,7 +199,7 @@ def _deadlock(question: Question, found: Exploration) -> Trace | None:
 
 def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
-    if found.stopped == "violation found" or (found.violated.keys() - DELAYS):
+    if found.stopped == "violation found" or (found.violated.keys() - DELAYS - LEAKS - WEAKNESSES):
         return ()
     if found.deadlock is not None:
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
@@ -181,7 +219,8 @@ def _row(
     off: Exploration,
 ) -> Row:
     known = findings[0].verdict if findings else Verdict.SAFE
-    verdict = Verdict.UNDETERMINED if doubts else known
+    finished = deciding.complete and deciding.deadlock is None
+    verdict = Verdict.UNDETERMINED if doubts and not (findings and finished) else known
     lost = any(each.verdict is Verdict.CORRUPTS for each in findings)
     elsewhere = off if off is not deciding else None
     return Row(
@@ -196,6 +235,7 @@ def _row(
         stuck=_deadlock(question, deciding),
         witness=None if lost else _witness(case, off),
         assumed=case.assumed or {},
+        weaknesses=_weaknesses(case.untimed, off),
     )
 
 

@@ -29,8 +29,8 @@ from draincheck.explorer.search import LEAST_MEMORY, Limits, memory_share
 from draincheck.explorer.storage import load, save
 from draincheck.explorer.store import Store
 from draincheck.explorer.verify import Row, Run, Verdict, verify
-from draincheck.models.drain import SCENARIOS, Scenario
 from draincheck.models.profile import KNOBS, MODELLED, catalogue, load_profile
+from draincheck.models.scenario import SCENARIOS, Scenario
 from draincheck.properties.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
 from draincheck.protocol.language import DraincheckError
 from pydantic import ValidationError
