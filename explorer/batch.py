@@ -17,7 +17,7 @@ from .verify import Row, verify
 
 FEW = 16
 """So many cases are begun in this process: most are over before a worker has loaded its code."""
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 2.0
 """After this time even a few cases are worth the start of workers."""
 
 

@@ -41,7 +41,7 @@ Hear = Callable[[str, str, Progress], None]
 
 
 class PoolError(Exception):
-    """A worker is gone: killed by the system, most likely for want of memory."""
+    """A worker is gone."""
 
 
 def available_cores(group: Path = Path("/sys/fs/cgroup")) -> int:
@@ -82,7 +82,9 @@ def search_all(cases: Mapping[str, Case], limits: Limits, workers: int, take: Ta
             _take(wait(running, GRACE_SECONDS).done, waiting, take)
         raise
     except BrokenProcessPool:
-        raise PoolError("a search process was killed, most likely for want of memory") from None
+        raise PoolError(
+            "a search process has died, most likely killed for want of memory (--jobs 1 searches one case at a time)"
+        ) from None
     finally:
         for process in started:
             process.kill()
