@@ -26,11 +26,14 @@ class Verdict(StrEnum):
 EXPLANATION: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
     Verdict.LEAKS: "no data is lost, but memory or a room number is never given back",
-    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed, or a transfer that was given up, is left to its timer",
+    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed or a transfer given up is left to its timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}",
     Verdict.UNDETERMINED: "nothing is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
+
+BEYOND = 2_000_000
+"""Up to so many states the search goes on behind a loss of memory, to see what else fails."""
 
 Watch = Callable[[str, Progress], None]
 
@@ -52,7 +55,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Finding:
-    """A way in which a case fails, with the shortest run that shows it."""
+    """A property that fails, the class that this puts the case into, and the shortest run that shows it."""
 
     verdict: Verdict
     subject: str
@@ -71,7 +74,7 @@ class Weakness:
 class Row:
     """The verdict of a profile in a scenario: the worst of its findings, or SAFE or UNDETERMINED without one.
 
-    `findings` has every class that was found to apply, worst first. `run` is the search that decides;
+    `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
     is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `stored` says that
     the result is one of an earlier run.
@@ -112,7 +115,7 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
     Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
     """
-    off = _explore(case, case.untimed, limits, watch)
+    off = _explore(case, case.untimed, limits, watch, beyond=BEYOND)
     findings = _findings(case.untimed, off, Verdict.CORRUPTS)
     doubts = _doubts(case.untimed, off)
     question, deciding = case.untimed, off
@@ -142,7 +145,7 @@ def _may_go_on(found: Exploration, doubts: Sequence[str], findings: Sequence[Fin
     return not doubts or (bool(findings) and found.complete and found.deadlock is None)
 
 
-def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
+def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None, beyond: int = 0) -> Exploration:
     title = (
         f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds.get('release timer', 'none')}"
     )
@@ -153,17 +156,17 @@ def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None
 
     compiled = compile_check(question.check)
     until = {each.name for each in question.check.properties} - DELAYS - LEAKS - WEAKNESSES
-    return search(compiled, limits, until=() if case.count_all else until, progress=progress)
+    return search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
 
 
 def _findings(question: Question, found: Exploration, lost: Verdict) -> list[Finding]:
-    """The properties that fail, each with its shortest trace: of memory, which counts as `lost`, then of others."""
-    first: dict[Verdict, Finding] = {}
-    for name in _by_depth(found):
-        verdict = class_of(name, lost)
-        if name not in WEAKNESSES and verdict not in first:
-            first[verdict] = Finding(verdict, name, _shortest(question, found, name))
-    return [first[verdict] for verdict in Verdict if verdict in first]
+    """The properties that fail, each with its shortest trace, worst class first; losing memory counts as `lost`."""
+    findings = [
+        Finding(class_of(name, lost), name, _shortest(question, found, name))
+        for name in _by_depth(found)
+        if name not in WEAKNESSES
+    ]
+    return sorted(findings, key=lambda each: list(Verdict).index(each.verdict))
 
 
 def _weaknesses(question: Question, found: Exploration) -> tuple[Weakness, ...]:

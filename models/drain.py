@@ -99,11 +99,18 @@ class Circumstances:
         return self.aborts and self.prefill.acks_drain
 
     @property
+    def poisons(self) -> bool:
+        """Whether a failing send forbids the room's ack."""
+        rejected = self.prefill.poison_on_rejected_post and not self.scenario.partial
+        return self.scenario.send_faults > 0 and (self.prefill.poison_on_error or rejected)
+
+    @property
     def drains(self) -> bool:
         """Whether prefill can acknowledge a drain in a way that decode counts."""
         agree = self.decode.gen_tags == self.prefill.gen_tags
-        arms = self.ends("disconnect", "router-cancel") or self.decode.arm_order == "before"
-        return self.holds and self.registers and agree and arms
+        by_itself = self.ends("waiting-timeout", "restore-failure") or (self.scenario.send_faults and not self.poisons)
+        armed = self.ends("disconnect", "router-cancel") or (self.decode.arm_order == "before" and by_itself)
+        return bool(self.holds and self.registers and agree and armed)
 
     @property
     def writes_outlive(self) -> bool:
@@ -125,11 +132,6 @@ def _sends_fail(case: Circumstances) -> bool:
     return case.scenario.send_faults > 0
 
 
-def _poisons(case: Circumstances) -> bool:
-    rejected = case.prefill.poison_on_rejected_post and not case.scenario.partial
-    return _sends_fail(case) and (case.prefill.poison_on_error or rejected)
-
-
 CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     router.cancel_both_legs: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "both_legs",
     router.cancel_decode_leg: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "one_leg",
@@ -148,7 +150,7 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     transfer_worker.defer: lambda case: case.scenario.deferrals > 0,
     transfer_worker.call_fails: lambda case: _sends_fail(case) and not case.scenario.partial,
     transfer_worker.part_fails: lambda case: _sends_fail(case) and case.scenario.partial,
-    transfer_worker.poison: _poisons,
+    transfer_worker.poison: lambda case: case.poisons,
     transfer_worker.report_failure: _sends_fail,
     transfer_worker.look_at_count: lambda case: case.prefill.acks_drain,
     transfer_worker.ack_drained: lambda case: case.prefill.acks_drain,
@@ -190,6 +192,17 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     victim.victim_takes_buffer: lambda case: case.scenario.metadata,
 }
 """When a step is part of the model; a step that is not listed always is. What is left must fire."""
+
+RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
+    # Decode fails only what prefill has finished, or prefill itself clears what it rejects.
+    prefill_scheduler.poll_failed: lambda case: (
+        not case.scenario.send_faults
+        and not case.ends("disconnect", "router-cancel", "waiting-timeout", "early-disconnect", "prefill-abort")
+    ),
+    # No ack comes, or none counts.
+    decode_scheduler.release_drained: lambda case: not case.drains,
+}
+"""When a step that is part of the model need not fire."""
 
 STORY = (
     decode_scheduler.preallocate,
@@ -278,37 +291,29 @@ def actions_of(case: Circumstances) -> tuple[Action, ...]:
     return tuple(action for action in STORY if action not in CONDITIONS or CONDITIONS[action](case))
 
 
-def quiet(s: Drain) -> bool:
-    """Every thread that lives is idle, and nothing is on its way that anybody will take."""
+def quiet(s: Drain) -> int:
+    """Every thread that lives is idle, and nothing is on its way that anybody will take.
+
+    One condition without a branch: it is asked of every state, and a decision tree of it would be large.
+    """
+    busy = 0
     for decode in s.all(DecodeRank):
-        if s.decode_step[decode] != DecodeStep.IDLE:
-            return False
+        busy |= s.decode_step[decode] != DecodeStep.IDLE
         for request in s.all(Request):
-            if s.copy[decode, request] == Copy.RUNNING:
-                return False
+            busy |= s.copy[decode, request] == Copy.RUNNING
     for prefill in s.all(PrefillRank):
         worker, bootstrap = s.worker_step[prefill], s.bootstrap_step[prefill]
         scheduler = s.scheduler_step[prefill]
-        if scheduler != SchedulerStep.IDLE and scheduler != SchedulerStep.DEAD:
-            return False
-        if bootstrap != BootstrapStep.IDLE and bootstrap != BootstrapStep.DEAD:
-            return False
-        if worker != WorkerStep.IDLE and worker != WorkerStep.DEAD:
-            return False
-        if worker != WorkerStep.DEAD and s.queue[prefill].length != 0:
-            return False
+        busy |= (scheduler != SchedulerStep.IDLE) & (scheduler != SchedulerStep.DEAD)
+        busy |= (bootstrap != BootstrapStep.IDLE) & (bootstrap != BootstrapStep.DEAD)
+        busy |= (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
+        busy |= (worker != WorkerStep.DEAD) & (s.queue[prefill].length != 0)
         for decode in served(s, prefill):
-            if bootstrap != BootstrapStep.DEAD and s.control[decode, prefill].length != 0:
-                return False
-            wires = s.report[prefill, decode].length + s.aux[prefill, decode].length + s.nic[prefill, decode].length
-            if wires != 0:
-                return False
-    return True
-
-
-def waits(life: int) -> bool:
-    """Whether a request on decode is at a point where it can wait for ever: held, or for its transfer."""
-    return life == Life.HELD or life == Life.TRANSFERRING
+            busy |= (bootstrap != BootstrapStep.DEAD) & (s.control[decode, prefill].length != 0)
+            busy |= s.report[prefill, decode].length != 0
+            busy |= s.aux[prefill, decode].length != 0
+            busy |= s.nic[prefill, decode].length != 0
+    return busy == 0
 
 
 def at_rest(s: Drain) -> int:
@@ -316,17 +321,15 @@ def at_rest(s: Drain) -> int:
 
     Properties say whether it may. One that waits may keep others from their slots, or from their room number.
     """
-    if not quiet(s):
-        return False
-    waiting = False
-    for decode in s.all(DecodeRank):
-        waiting = any(waits(s.life[decode, request]) for request in s.all(Request)) or waiting
+    waiting, stuck, new = 0, 0, 0
     for decode in s.all(DecodeRank):
         for request in s.all(Request):
             life = s.life[decode, request]
-            if life != Life.GONE and not waits(life) and not (waiting and life == Life.NEW):
-                return False
-    return True
+            waits = (life == Life.HELD) | (life == Life.TRANSFERRING)
+            waiting |= waits
+            new |= life == Life.NEW
+            stuck |= (life != Life.GONE) & (life != Life.NEW) & (waits == 0)
+    return quiet(s) & (stuck == 0) & ((new == 0) | (waiting != 0))
 
 
 def slot_views(s: Drain) -> list[SlotView]:
@@ -359,7 +362,7 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         hisparse=scenario.hisparse,
         restore="restore-failure" in scenario.ends,
         router="router-cancel" in scenario.ends,
-        early_reuse=scenario.early_reuse,
+        reuse=scenario.reuse or "ended",
     )
 
 
@@ -377,10 +380,13 @@ def drain_model(name: str, decode: Knobs, prefill: Knobs, scenario: Scenario, *,
         Deferral: max(1, scenario.deferrals),
     }
     setting = setting_of(decode, prefill, scenario)
+    around = Circumstances(setting, scenario, timer)
+    actions = actions_of(around)
     return Model(
         name=f"{name} / {scenario.name}",
         state=Drain,
-        actions=actions_of(Circumstances(setting, scenario, timer)),
+        actions=actions,
+        may_rest=frozenset(each.name for each in actions if each in RESTS and RESTS[each](around)),
         sizes=sizes,
         knobs=setting,
         terminal=at_rest,

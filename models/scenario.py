@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ..protocol.language import DeclarationError
 
@@ -38,9 +39,10 @@ class Scenario:
     """An environment: which ends and faults may come, and how many of what there are.
 
     `ends` and `events` are of ENDS and EVENTS. `rooms` are requests; with `reuse` all have one room number and follow
-    each other, with `early_reuse` already while the former is held. `slots` is the pool of a decode rank; None makes it just large enough for one request, so that reuse is
-    immediate. `paired`, `dummies` and `stages` are as in Setting. `partial` lets one part of a call fail while its
-    siblings go on. `peer` says that prefill has another release, the one that a profile names as its peer.
+    each other as in Setting. `slots` is the pool of a decode rank; None makes
+    it just large enough for one request, so that its slots are reused at once. `paired`, `dummies` and `stages` are
+    as in Setting. `partial` lets one part of a call fail while its siblings go on. `peer` says that prefill has
+    another release, the one that a profile names as its peer.
     Raises DeclarationError for a size that cannot be meant.
     """
 
@@ -62,8 +64,7 @@ class Scenario:
     paired: bool = False
     dummies: bool = False
     stages: bool = False
-    reuse: bool = False
-    early_reuse: bool = False
+    reuse: Literal["early", "ended", "late"] | None = None
     rooms: int = 1
     ranks: int = 1
     decode_ranks: int = 1
@@ -173,15 +174,21 @@ SCENARIOS = {
             name="reuse",
             sentence="a room number is used again once its first request has ended; the client may go each time",
             rooms=2,
-            reuse=True,
+            reuse="ended",
+            chunks=1,
+        ),
+        Scenario(
+            name="late-reuse",
+            sentence="a room number is used again once prefill has nothing left of its first request",
+            rooms=2,
+            reuse="late",
             chunks=1,
         ),
         Scenario(
             name="early-reuse",
             sentence="a room number is used again while the slots of its first request are held",
             rooms=2,
-            reuse=True,
-            early_reuse=True,
+            reuse="early",
             chunks=1,
             slots=2,
         ),

@@ -149,7 +149,7 @@ def matters(knob: str, scenario: Scenario) -> bool:
 
 
 def progress_of(scenario: Scenario) -> tuple[Property, ...]:
-    """What must end without a timer: nothing may be asked of holds and transfers where a message or a process is lost."""
+    """What must end without a timer. Of holds and transfers nothing is asked where a message or a process is lost."""
     lossy = scenario.lost_controls or scenario.lost_reports or {"worker-death", "node-failure"} & set(scenario.ends)
     return tuple(each for each in PROGRESS if each.name not in DELAYS or not lossy)
 

@@ -1,7 +1,7 @@
 """What must come to an end, and not only by a timer; and what must be given back.
 
-Each is asked of states in which all is quiet: no thread is busy and nothing is on its way, so that only a timer or a new
-request could change anything.
+Each is asked of states in which all is quiet: no thread is busy and nothing is on its way, so that only a timer or a
+new request could change anything.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .property import claim, invariant
 @invariant
 def holds_end_by_drain(s: Drain) -> None:
     """Where no send has failed, a hold ends by acks: once all is quiet, no request is held."""
-    if s.send_faults == 0 and quiet(s):
+    if (s.send_faults == 0) & quiet(s):
         for decode in s.all(DecodeRank):
             for request in s.all(Request):
-                if s.life[decode, request] == Life.HELD and s.notified[decode, request]:
+                if (s.life[decode, request] == Life.HELD) & (s.notified[decode, request] != 0):
                     room = room_of(s, request)
                     claim(s.tracker[decode, room], "the held room's acks are counted", decode=decode, room=room)
                     for prefill in partners(s, decode):
@@ -39,7 +39,7 @@ def transfers_end_without_timeout(s: Drain) -> None:
     """Nobody waits out its timeout for a transfer that prefill has given up or finished, once all is quiet."""
     if quiet(s):
         for request in s.all(Request):
-            if ended_at_prefill(s, request) and not will_be_polled(s, request):
+            if ended_at_prefill(s, request) & (will_be_polled(s, request) == 0):
                 for decode in s.all(DecodeRank):
                     claim(
                         s.life[decode, request] != Life.TRANSFERRING,
@@ -49,15 +49,14 @@ def transfers_end_without_timeout(s: Drain) -> None:
                     )
 
 
-def will_be_polled(s: Drain, request: int) -> bool:
+def will_be_polled(s: Drain, request: int) -> int:
     """Whether decode is about to act: a rank has seen a failure or the client's abort, or all have seen success."""
-    succeeded = True
+    failed, succeeded = s.told_decode[request] != 0, 1
     for decode in s.all(DecodeRank):
         poll = s.poll[decode, room_of(s, request)]
-        if poll == Poll.FAILED or s.cancelled[decode, request]:
-            return True
-        succeeded = poll == Poll.SUCCESS and succeeded
-    return succeeded
+        failed |= (poll == Poll.FAILED) | (s.cancelled[decode, request] != 0)
+        succeeded &= poll == Poll.SUCCESS
+    return failed | succeeded
 
 
 @invariant
@@ -80,7 +79,7 @@ def slots_come_back(s: Drain) -> None:
 @invariant
 def rooms_are_forgotten(s: Drain) -> None:
     """Prefill keeps nothing of a room whose requests have ended at both ends, once all is quiet."""
-    if quiet(s) and everything_ended(s):
+    if quiet(s) & everything_ended(s):
         for prefill in s.all(PrefillRank):
             for room in s.all(Room):
                 if s.dead[prefill]:
@@ -101,21 +100,20 @@ def rooms_are_forgotten(s: Drain) -> None:
                     )
 
 
-def ended_at_prefill(s: Drain, request: int) -> bool:
+def ended_at_prefill(s: Drain, request: int) -> int:
     """Whether no prefill rank has the request any more, dead ranks included."""
+    ended = 1
     for prefill in s.all(PrefillRank):
         sender = s.sender[prefill, request]
-        if sender != Sender.GONE and sender != Sender.ABORTED and not s.dead[prefill]:
-            return False
-    return True
+        ended &= (sender == Sender.GONE) | (sender == Sender.ABORTED) | (s.dead[prefill] != 0)
+    return ended
 
 
-def everything_ended(s: Drain) -> bool:
+def everything_ended(s: Drain) -> int:
     """Whether no request is left on any rank."""
+    ended = 1
     for request in s.all(Request):
         for decode in s.all(DecodeRank):
-            if s.life[decode, request] != Life.GONE:
-                return False
-        if not ended_at_prefill(s, request):
-            return False
-    return True
+            ended &= s.life[decode, request] == Life.GONE
+        ended &= ended_at_prefill(s, request)
+    return ended

@@ -105,9 +105,9 @@ def live_write_of_ended_request(s: Drain) -> int:
     """A write is in flight whose request has ended on decode, or is held."""
     for request in s.all(Request):
         for decode in s.all(DecodeRank):
-            if s.life[decode, request] == Life.HELD or s.life[decode, request] == Life.GONE:
-                if write_is_live(s, request):
-                    return True
+            ended = s.life[decode, request] == Life.HELD or s.life[decode, request] == Life.GONE
+            if ended and write_is_live(s, request):
+                return True
     return False
 
 
@@ -140,7 +140,4 @@ def release_under_live_write(s: Drain) -> int:
 @probe
 def transfer_finished(s: Drain) -> int:
     """A request decodes with what prefill has sent."""
-    for request in s.all(Request):
-        if s.life[0, request] == Life.DECODING:
-            return True
-    return False
+    return any(s.life[0, request] == Life.DECODING for request in s.all(Request))

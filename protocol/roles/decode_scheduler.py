@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ..language import action, ghost_code, require
 from .allocator import allocate, release, release_row
 from .indices import Chunk, DecodeRank, Request
-from .messages import ControlKind
+from .messages import ControlKind, ReportKind
 from .room_status import is_open
 from .router import is_submitted
 from .state import Drain
@@ -40,10 +40,7 @@ def idle(s: Drain, decode: int) -> bool:
 
 def all_idle(s: Drain) -> bool:
     """Whether the ranks can do something together."""
-    for decode in s.all(DecodeRank):
-        if not idle(s, decode):
-            return False
-    return True
+    return all(idle(s, decode) for decode in s.all(DecodeRank))
 
 
 def deciders(s: Drain, decode: int) -> Sequence[int]:
@@ -52,6 +49,12 @@ def deciders(s: Drain, decode: int) -> Sequence[int]:
         require(decode == 0)
         return s.all(DecodeRank)
     return [decode]
+
+
+@ghost_code
+def note_parting(s: Drain) -> None:
+    """Keeps that some ranks go on with a request and others do not."""
+    s.parted = True
 
 
 @action(LANE, toward="allocator")
@@ -312,7 +315,8 @@ def release_expired(s: Drain, decode: DecodeRank, request: Request) -> None:
 
 @action(LANE, toward="allocator")
 def release_expired_late(s: Drain, decode: DecodeRank, request: Request) -> None:
-    """The release timer fires late enough: nothing of the request is in flight, and nothing more will be.
+    """The release timer fires late enough: nothing of the request is in flight, and nothing more will be; what prefill
+    has reported of it has arrived, its acks excepted.
 
     The guard is an assumption about time, not something that decode could see: T_hold > t_abort_propagation +
     t_remaining_chunks + t_in_flight_call.
@@ -339,6 +343,9 @@ def writes_are_over(s: Drain, prefill: int, decode: int, request: int) -> bool:
     for message in s.control[decode, prefill].waiting():
         if message.room == room:
             return False
+    for report in s.report[prefill, decode].waiting():
+        if report.room == room and report.kind != ReportKind.ABORT_ACK:
+            return False
     for other in same_room(s, room):
         for chunk in s.queue[prefill].waiting():
             if chunk.request == other:
@@ -352,10 +359,7 @@ def writes_are_over(s: Drain, prefill: int, decode: int, request: int) -> bool:
     if bootstrap and s.bootstrap_room[prefill] == room:
         return False
     sends_more = is_open(s, prefill, room)
-    for other in same_room(s, room):
-        if sends_more and not has_sent_all(s, prefill, other):
-            return False
-    return True
+    return not sends_more or all(has_sent_all(s, prefill, other) for other in same_room(s, room))
 
 
 def has_sent_all(s: Drain, prefill: int, request: int) -> bool:

@@ -57,7 +57,8 @@ class Setting:
     """The releases at both ends, and what the topology and the features in use make of them.
 
     `paired` lets decode rank i talk to prefill rank i only; otherwise every decode rank talks to every prefill rank.
-    `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
+    `reuse` says when a room number can be used again: while the slots of its former request are still held, once the
+    request has ended at both ends, or once prefill has nothing left of it. `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
     decode's ranks pipeline stages, which agree on no release. The others switch features on.
     """
 
@@ -70,7 +71,7 @@ class Setting:
     hisparse: bool = False
     restore: bool = False
     router: bool = False
-    early_reuse: bool = False
+    reuse: Literal["early", "ended", "late"] = "ended"
 
     @property
     def releases_together(self) -> bool:

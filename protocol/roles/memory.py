@@ -1,10 +1,10 @@
-"""What else moves, copies or clears decode's memory: host tier, retraction, compaction, flush, role switch, checksum."""
+"""What else moves, copies or clears decode's memory: host tier, retraction, compaction, flush, checksum."""
 
 from __future__ import annotations
 
 from ..language import NONE, action, ghost_code, require
 from .allocator import release
-from .decode_scheduler import GROUP, all_idle, clear_receiver, fail_on_rank, idle
+from .decode_scheduler import GROUP, all_idle, clear_receiver, fail_on_rank, idle, note_parting
 from .indices import DecodeRank, Request, Slot
 from .state import Drain
 from .steps import Copy, Life, Poll, Restore
@@ -42,6 +42,8 @@ def give_up_restore(s: Drain, decode: DecodeRank, request: Request) -> None:
     """
     require(idle(s, decode) and s.restore[decode, request] == Restore.FAILED)
     require(s.life[decode, request] == Life.TRANSFERRING and not s.cancelled[decode, request])
+    if s.size(DecodeRank) > 1:
+        note_parting(s)
     if s.knobs.decode.restore_failure == "frees":
         clear_receiver(s, decode, request)
         release(s, decode, request)
@@ -100,8 +102,11 @@ def drop_mismatch(s: Drain, decode: DecodeRank, request: Request) -> None:
     require(all_idle(s) and s.life[decode, request] == Life.DECODING)
     for other in s.all(DecodeRank):
         require(s.life[other, request] == Life.DECODING)
+    agreed = s.knobs.decode.checksum == "agreed_drop"
+    if not agreed and s.size(DecodeRank) > 1:
+        note_parting(s)
     for other in s.all(DecodeRank):
-        if other == decode or s.knobs.decode.checksum == "agreed_drop":
+        if other == decode or agreed:
             release(s, other, request)
             s.life[other, request] = Life.GONE
 

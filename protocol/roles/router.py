@@ -9,30 +9,44 @@ from __future__ import annotations
 from ..language import action, require
 from .indices import DecodeRank, PrefillRank, Request
 from .state import Drain
-from .steps import Life, Sender
-from .topology import room_of, same_room
+from .steps import BootstrapStep, Life, SchedulerStep, Sender, WorkerStep
+from .topology import room_of, same_room, served
 
 
 def is_submitted(s: Drain, request: int) -> bool:
     """Whether the client has sent the request.
 
-    A room number is used again once its former request has ended at both ends; with an early client, once it has
-    failed for the client, though decode may still hold its slots.
+    When a room number is used again for the next request is a setting.
     """
     return all(earlier >= request or has_ended(s, earlier) for earlier in same_room(s, room_of(s, request)))
 
 
 def has_ended(s: Drain, request: int) -> bool:
     """Whether the client may use the request's room number again."""
+    early, late = s.knobs.reuse == "early", s.knobs.reuse == "late"
     for decode in s.all(DecodeRank):
         life = s.life[decode, request]
-        if life != Life.GONE and not (s.knobs.early_reuse and life == Life.HELD):
+        if life != Life.GONE and not (early and life == Life.HELD):
             return False
     for prefill in s.all(PrefillRank):
         sender = s.sender[prefill, request]
-        if not s.knobs.early_reuse and sender != Sender.GONE and sender != Sender.ABORTED:
+        if not early and sender != Sender.GONE and sender != Sender.ABORTED:
+            return False
+        if late and not is_forgotten(s, prefill):
             return False
     return True
+
+
+def is_forgotten(s: Drain, prefill: int) -> int:
+    """Whether the prefill rank has nothing left of any request: every thread waits for work, and there is none."""
+    busy = s.scheduler_step[prefill] != SchedulerStep.IDLE
+    busy |= s.bootstrap_step[prefill] != BootstrapStep.IDLE
+    busy |= s.worker_step[prefill] != WorkerStep.IDLE
+    busy |= s.queue[prefill].length != 0
+    for decode in served(s, prefill):
+        busy |= s.control[decode, prefill].length != 0
+        busy |= s.nic[prefill, decode].length != 0
+    return busy == 0
 
 
 @action("router")

@@ -5,8 +5,8 @@ Decode's ranks admit it together; each looks at its own pool only.
 
 from __future__ import annotations
 
-from ..language import NONE, action, ghost_code, require
-from .decode_scheduler import all_idle
+from ..language import NONE, action, require
+from .decode_scheduler import all_idle, note_parting
 from .indices import DecodeRank, Owner, Request, Slot
 from .state import Drain
 from .steps import Life, VictimLife
@@ -49,12 +49,6 @@ def victim_takes_buffer(s: Drain, decode: DecodeRank) -> None:
     """The victim is given the metadata buffer, to be filled for it."""
     require(all_idle(s) and s.victim == VictimLife.RUNNING and s.row_owner[decode] == NONE)
     s.row_owner[decode] = victim(s)
-
-
-@ghost_code
-def note_parting(s: Drain) -> None:
-    """Keeps that some ranks go on with a request and others do not."""
-    s.parted = True
 
 
 @action("victim", toward="allocator")
