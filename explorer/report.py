@@ -16,6 +16,7 @@ VERSION = 1
 
 _STYLE: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "bold red",
+    Verdict.LEAKS: "bold magenta",
     Verdict.DELAYS: "dark_orange",
     Verdict.CONDITIONAL: "yellow",
     Verdict.UNDETERMINED: "magenta",

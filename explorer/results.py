@@ -88,6 +88,7 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
     def trace(run: SavedRun | None) -> Trace | None:
         return _trace(run, case) if run else None
 
+    _check_safe(result, case)
     found = [(each.verdict, _trace(each.run, case)) for each in result.findings]
     weak = [_trace(each, case) for each in result.weaknesses]
     return Row(
@@ -105,6 +106,18 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
         assumed=case.assumed or {},
         stored=stored,
     )
+
+
+def _check_safe(result: Result, case: Case) -> None:
+    """Raises TraceFileError if a result says SAFE, but its counts say that a property fails."""
+    if result.verdict is not Verdict.SAFE:
+        return
+    weak = {each.subject for each in result.weaknesses}
+    asked = {prop.name for question in _questions(case).values() for prop in question.check.properties} - weak
+    for run in (result.run, result.without_timer):
+        failing = sorted(name for name in asked if run and run.counts.get(name))
+        if failing:
+            raise TraceFileError(f"{case.profile} / {case.scenario}: SAFE, but {failing[0]} fails")
 
 
 def _questions(case: Case) -> dict[str, Question]:

@@ -515,7 +515,7 @@ def test_jobs_must_be_a_number_from_one() -> None:
 
 def large_cases() -> list[Case]:
     """Two cases that take minutes each."""
-    scenario = scenario_with("abort", {"ranks": 2, "chunks": 3})
+    scenario = scenario_with("abort", {"ranks": 2})
     return [case_of(NEWEST, scenario), case_of("sglang-0.5.21-mooncake", scenario)]
 
 
@@ -557,21 +557,9 @@ def test_a_worker_that_dies_is_said(plain: list[Row]) -> None:
 def test_an_interrupted_command_prints_the_rows_that_are_known(own_store: Path) -> None:
     """Ctrl-C in a terminal goes to every process of the command."""
     program = "from draincheck.explorer import batch, cli; batch.FEW = 0; cli.main()"
-    arguments = [
-        "verify",
-        OLDEST,
-        NEWEST,
-        "--scenario",
-        "abort",
-        "--prefill-ranks",
-        "2",
-        "--chunks",
-        "3",
-        "--jobs",
-        "2",
-    ]
+    large = ["--scenario", "abort", "--prefill-ranks", "2", "--jobs", "2"]
     process = subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-c", program, "verify", OLDEST, NEWEST, *large],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     while not files_of(own_store) and process.poll() is None:
