@@ -19,11 +19,14 @@ from ..protocol.language.errors import DraincheckError
 
 if TYPE_CHECKING:
     from ..properties.cases import Case
-    from .search import Limits
+    from .batch import Batch, Status
+    from .search import Limits, Progress
+    from .store import Store
     from .trace import Trace
-    from .verify import Row, Watch
+    from .verify import Row
 
 TABLE_WIDTH = 120
+SEARCHES_SHOWN = 8
 FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf")
 
 
@@ -68,8 +71,19 @@ def main() -> None:
     "--max-memory",
     type=float,
     metavar="GIB",
-    help="Give up at so much memory (default: 70 % of what is free).",
+    help="Give up at so much memory, for each search (default: 70 % of what is free, shared by the jobs).",
 )
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
+@click.option(
+    "--store",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    envvar="DRAINCHECK_STORE",
+    show_envvar=True,
+    help="Keep results here, and take from here those that are still valid (default: a folder of the user's cache).",
+)
+@click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--witness", is_flag=True, help="Where nothing fails, show a run that exercises the property.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -87,6 +101,9 @@ def verify(
     max_states: int | None,
     max_seconds: float | None,
     max_memory: float | None,
+    jobs: int | None,
+    folder: Path | None,
+    no_store: bool,
     save: Path | None,
     witness: bool,
     as_json: bool,
@@ -96,6 +113,7 @@ def verify(
     PROFILES are names of the catalogue, paths of TOML files, or "reference" for the reference model. Without
     any, the headline profiles of the catalogue are verified.
     """
+    from .pool import available_cores
     from .search import Limits
     from .verify import exit_code
 
@@ -111,7 +129,9 @@ def verify(
 
         profiles = tuple(catalogue())
     cases = _cases(profiles, scenarios, chosen, timer, no_timer)
-    rows = _run_cases(cases, Limits(max_states, max_seconds, memory))
+    store = None if no_store else _store(folder)
+    batch = _run_cases(cases, Limits(max_states, max_seconds, memory), jobs or available_cores(), store)
+    rows = batch.rows
     if as_json:
         from .report import document
 
@@ -122,8 +142,10 @@ def verify(
             _print_not_asked()
     if save:
         _save(rows, save)
+    if store and store.trouble:
+        click.echo(f"draincheck: results are not kept: {store.trouble}", err=True)
     if len(rows) < len(cases):
-        click.echo(f"draincheck: interrupted; {len(cases) - len(rows)} rows are not known", err=True)
+        click.echo(f"draincheck: {batch.trouble}; {len(cases) - len(rows)} rows are not known", err=True)
         sys.exit(exit_code(rows) or 3)
     sys.exit(exit_code(rows))
 
@@ -153,42 +175,46 @@ def _cases(
     return cases
 
 
-def _run_cases(cases: Sequence[Case], limits: Limits) -> list[Row]:
-    """The rows of the cases; fewer if the user interrupts."""
-    from .verify import verify
+def _store(folder: Path | None) -> Store:
+    from platformdirs import user_cache_path
 
-    rows: list[Row] = []
+    from .store import Store
+
+    return Store(folder or user_cache_path("draincheck", appauthor=False))
+
+
+def _run_cases(cases: Sequence[Case], limits: Limits, jobs: int, store: Store | None) -> Batch:
+    """The rows of the cases; fewer if the user interrupts."""
+    from .batch import verify_all
+
     with _progress() as watch:
-        try:
-            for case in cases:
-                rows.append(verify(case, limits, watch))
-                if "interrupted" in rows[-1].reasons:
-                    break
-        except KeyboardInterrupt:
-            pass
-    return rows
+        return verify_all(cases, limits, jobs=jobs, store=store, watch=watch)
 
 
 @contextmanager
-def _progress() -> Generator[Watch | None]:
-    """A line on the terminal that says how far the search is; nothing in a pipe."""
+def _progress() -> Generator[Callable[[Status], None] | None]:
+    """Lines on the terminal that say how far the searches are; nothing in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-
-    from .search import Progress
+    from rich.text import Text
 
     note = "loading the search loops (the first run after an installation compiles them, a few seconds)"
     with Console(stderr=True).status(note) as status:
 
-        def watch(title: str, at: Progress) -> None:
-            rate = at.states / max(at.seconds, 1e-6)
-            status.update(
-                f"{title}: {at.states:,} states, {rate:,.0f} states/s, depth {at.depth}, frontier {at.frontier:,}"
-            )
+        def watch(at: Status) -> None:
+            lines = [f"{at.done} of {at.rows} rows", *(_search_words(*each) for each in at.running[:SEARCHES_SHOWN])]
+            if len(at.running) > SEARCHES_SHOWN:
+                lines.append(f"and {len(at.running) - SEARCHES_SHOWN} more")
+            status.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
 
         yield watch
+
+
+def _search_words(title: str, at: Progress) -> str:
+    rate = at.states / max(at.seconds, 1e-6)
+    return f"{title}: {at.states:,} states, {rate:,.0f} states/s, depth {at.depth}, frontier {at.frontier:,}"
 
 
 def _save(rows: Sequence[Row], folder: Path) -> None:

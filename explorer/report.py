@@ -16,6 +16,7 @@ VERSION = 1
 
 _STYLE: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "bold red",
+    Verdict.LEAKS: "bold magenta",
     Verdict.DELAYS: "dark_orange",
     Verdict.CONDITIONAL: "yellow",
     Verdict.UNDETERMINED: "magenta",
@@ -70,6 +71,12 @@ def legend(rows: Sequence[Row]) -> list[str]:
     ]
     assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
     lines += [f"{profile}: {name} is unknown and taken as {value}" for (profile, name), value in assumed.items()]
+    stored = sum(row.stored for row in rows)
+    if stored:
+        lines.append(
+            f"{stored} of {len(rows)} rows are results of an earlier run that are still valid: same model, knobs, "
+            "bounds and code (--no-store searches again)"
+        )
     return lines
 
 
@@ -105,6 +112,7 @@ def _row(row: Row) -> dict[str, Any]:
         "hits": dict(row.run.hits),
         "without_timer": _run(row.without_timer),
         "trace": [step.label for step in row.trace.steps] if row.trace else None,
+        "stored": row.stored,
     }
 
 

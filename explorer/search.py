@@ -23,6 +23,8 @@ STEPS_AT_ONCE = 1 << 22
 PROGRESS_SECONDS = 0.1
 MEMORY_SHARE = 0.7
 LEAST_MEMORY = 16 << 20
+OUT_OF_MEMORY = "memory limit of"
+"""How the reason begins why a search without memory stopped."""
 OPTIMISE_FROM = 3_000_000
 """States from which on optimised code is worth waiting for."""
 
@@ -145,6 +147,11 @@ def search(
     return _Search(compiled, limits, ends, beyond, progress).run()
 
 
+def memory_share(searches: int = 1) -> int:
+    """Bytes for each of so many searches at a time: together 70 % of what is free, but enough to begin with."""
+    return max(LEAST_MEMORY, int(available_memory() * MEMORY_SHARE / searches))
+
+
 class _Search:
     """One running search."""
 
@@ -162,7 +169,7 @@ class _Search:
         self._ends = ends
         self._beyond = beyond
         self._progress = progress
-        memory = limits.memory or max(LEAST_MEMORY, int(available_memory() * MEMORY_SHARE))
+        memory = limits.memory or memory_share()
         self._native = compiled.quick
         self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), compiled.successors, memory)
         self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)
@@ -209,7 +216,7 @@ class _Search:
         if found:
             return found
         if reason == kernel.FULL:
-            return f"memory limit of {visited.memory / 2**20:,.0f} MiB reached"
+            return f"{OUT_OF_MEMORY} {visited.memory / 2**20:,.0f} MiB reached"
         seconds = time.perf_counter() - self._started
         if self._progress and time.perf_counter() - self._shown >= PROGRESS_SECONDS:
             self._shown = time.perf_counter()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..models.drain import Timer
-from ..models.model import Values
 from ..models.profile import parse_profile
 from ..models.scenario import Scenario
-from ..properties.cases import drain_case, reference_case
+from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
 from ..properties.property import Probe, Property
 from ..protocol.language import DraincheckError
@@ -25,11 +25,13 @@ class TraceFileError(DraincheckError):
     """A file that is no trace, or one of another version."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Data from outside: nothing more than was asked for, and nothing of another type."""
+
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class DrainSource(_Strict):
+class DrainSource(Strict):
     """What a trace of the drain protocol was made from: whole profiles, so that the file stands alone."""
 
     kind: Literal["drain"]
@@ -39,31 +41,39 @@ class DrainSource(_Strict):
     timer: Timer
 
 
-class ReferenceSource(_Strict):
+class ReferenceSource(Strict):
     """What a trace of the reference model was made from; `ticks` is its hold, None without timer."""
 
     kind: Literal["reference"]
     ticks: int | None
 
 
-class SavedStep(_Strict):
+class SavedStep(Strict):
     """A step: the label of its instance, and what it chose."""
 
     action: str
     choices: list[int]
 
 
-class SavedTrace(_Strict):
+Source = Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
+
+
+class Recipe(Strict):
+    """How to make a trace again with the check that it is of."""
+
+    kind: Literal["violation", "witness", "deadlock"]
+    subject: str
+    initial: list[int]
+    steps: list[SavedStep]
+
+
+class SavedTrace(Recipe):
     """The contents of a trace file."""
 
     format: Literal["draincheck-trace"]
     version: Literal[1]
     model: str
-    kind: Literal["violation", "witness", "deadlock"]
-    subject: str
-    source: Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
-    initial: list[int]
-    steps: list[SavedStep]
+    source: Source
 
 
 def dump(trace: Trace) -> str:
@@ -75,11 +85,8 @@ def dump(trace: Trace) -> str:
         "format": "draincheck-trace",
         "version": VERSION,
         "model": trace.model,
-        "kind": trace.kind,
-        "subject": trace.subject,
         "source": trace.source,
-        "initial": trace.initial,
-        "steps": [{"action": step.instance.label, "choices": step.chosen} for step in trace.taken],
+        **recipe_of(trace),
     }
     try:
         return SavedTrace.model_validate(data, strict=False).model_dump_json(indent=1)
@@ -87,6 +94,12 @@ def dump(trace: Trace) -> str:
         raise TraceFileError(
             f"{trace.model}: only traces of profiles and of the reference model can be saved"
         ) from None
+
+
+def recipe_of(trace: Trace) -> dict[str, Any]:
+    """The fields of a trace's Recipe."""
+    steps = [{"action": step.instance.label, "choices": list(step.chosen)} for step in trace.taken]
+    return {"kind": trace.kind, "subject": trace.subject, "initial": list(trace.initial), "steps": steps}
 
 
 def save(trace: Trace, folder: Path) -> Path:
@@ -121,35 +134,46 @@ def load(path: Path) -> Trace:
 
 def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
     """The check that a trace was made with. Raises DraincheckError if its profile or sizes make no sense."""
+    case = _case(source, origin)
     if isinstance(source, ReferenceSource):
-        case = reference_case(source.ticks)
         question = case.untimed if source.ticks is None else case.timed
     else:
-        decode, prefill = parse_profile(source.profile, origin), parse_profile(source.prefill, origin)
-        case = drain_case(decode, source.scenario, prefill=prefill)
         question = {Timer.OFF: case.untimed, Timer.LATE: case.patient, Timer.ANY: case.timed}[source.timer]
     if question is None:
         raise TraceFileError(f"{origin}: the trace has a release timer, but its profile holds nothing")
     return question.check
 
 
+def case_from(source: Mapping[str, object]) -> Case:
+    """The case whose question with the release timer, if it has one, else without, has this source."""
+    return _case(TypeAdapter[DrainSource | ReferenceSource](Source).validate_python(source, strict=False), "a case")
+
+
+def _case(source: DrainSource | ReferenceSource, origin: str) -> Case:
+    if isinstance(source, ReferenceSource):
+        return reference_case(source.ticks)
+    decode, prefill = parse_profile(source.profile, origin), parse_profile(source.prefill, origin)
+    return drain_case(decode, source.scenario, prefill=prefill, timer=source.timer is not Timer.OFF)
+
+
 def _execute(saved: SavedTrace, path: Path) -> Trace:
     try:
-        return _replay(saved, check_from(saved.source, str(path)), tuple(saved.initial), path)
+        return replay(saved, check_from(saved.source, str(path)), saved.source.model_dump())
     except DraincheckError as error:
         raise error if str(path) in str(error) else TraceFileError(f"{path}: {error}") from None
 
 
-def _replay(saved: SavedTrace, check: Check, initial: Values, path: Path) -> Trace:
-    taken = rerun(check.model, initial, [(step.action, step.choices) for step in saved.steps])
-    source = saved.source.model_dump()
+def replay(recipe: Recipe, check: Check, source: Mapping[str, object]) -> Trace:
+    """Executes a recipe with its check. Raises DraincheckError if the model does not take it, or it shows nothing."""
+    initial = tuple(recipe.initial)
+    taken = rerun(check.model, initial, [(step.action, step.choices) for step in recipe.steps])
     asked: dict[str, Property | Probe] = {each.name: each for each in (*check.properties, *check.probes)}
-    if saved.kind == "deadlock":
+    if recipe.kind == "deadlock":
         return deadlock_trace(check.model, initial, taken, source)
-    match asked.get(saved.subject):
+    match asked.get(recipe.subject):
         case Property() as prop:
             return violation_trace(check.model, prop, initial, taken, source)
         case Probe() as probe:
             return witness_trace(check.model, probe, initial, taken, source)
         case None:
-            raise TraceFileError(f"{path}: {saved.subject} is no property of {check.model.name}")
+            raise TraceFileError(f"{recipe.subject} is no property of {check.model.name}")

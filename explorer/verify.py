@@ -76,7 +76,8 @@ class Row:
 
     `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
-    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer.
+    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `stored` says that
+    the result is one of an earlier run.
     """
 
     profile: str
@@ -91,6 +92,7 @@ class Row:
     witness: Trace | None
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
     weaknesses: tuple[Weakness, ...] = ()
+    stored: bool = False
 
     @property
     def subject(self) -> str:
