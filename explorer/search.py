@@ -97,6 +97,7 @@ class Compiled:
     """
 
     check: Check
+    initial: Sequence[Values]
     packing: Packing
     text: str
     successors: int
@@ -113,17 +114,22 @@ class Compiled:
         return compile_native(self.text, 2)
 
 
-def compile_check(check: Check) -> Compiled:
-    """Traces a check. Raises DeclarationError if it has more predicates than a word has bits."""
-    tracer, commands = trace(check.model)
+def compile_check(check: Check, *, constants: bool = True) -> Compiled:
+    """Traces a check. Raises DeclarationError if it has more predicates than a word has bits.
+
+    Cells that never change are left out of the packed states, unless `constants` is false. That changes nothing that
+    is found, only what it costs.
+    """
+    initial = check.model.initial_states()
+    tracer, commands = trace(check.model, initial if constants else ())
     trees = [tracer.fails(prop) for prop in check.properties] + [tracer.holds(probe) for probe in check.probes]
     if len(trees) > MAX_PREDICATES:
         raise DeclarationError(f"{check.model.name}: at most {MAX_PREDICATES} properties and probes in one check")
     terminal = tracer.terminal() if check.deadlock else Answer(True)
-    packing = packing_of(check.model.layout)
+    packing = packing_of(check.model.layout, tracer.constants)
     successors = sum(most_successors(command.tree) for command in commands)
     names = tuple(each.name for each in (*check.properties, *check.probes))
-    return Compiled(check, packing, emit(packing, commands, trees, terminal), successors, names)
+    return Compiled(check, initial, packing, emit(packing, commands, trees, terminal), successors, names)
 
 
 def search(
@@ -174,7 +180,7 @@ class _Search:
 
     def run(self) -> Exploration:
         """Explores from the initial states; see `search`."""
-        for values in self._model.initial_states():
+        for values in self._compiled.initial:
             self._visited.add_root(self._compiled.packing.pack(values))
         result = self._result
         try:
@@ -251,7 +257,8 @@ class _Search:
         return [unpack(self._visited.state(at)) for at in self._visited.path(position)]
 
     def _position_of(self, values: Values) -> int | None:
-        return self._visited.find(self._compiled.packing.pack(values))
+        packing = self._compiled.packing
+        return self._visited.find(packing.pack(values)) if packing.holds(values) else None
 
     def _finish(self) -> None:
         result, visited = self._result, self._visited
