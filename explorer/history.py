@@ -6,19 +6,20 @@ from dataclasses import dataclass
 
 from ..models.changes import Change, mutant
 from ..models.profile import Profile
-from ..properties.cases import DELAYS, drain_case, scenario_with
+from ..properties.cases import drain_case, scenario_with
+from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, compile_check, search
-from .trace import Trace, follow, violation_trace
-from .verify import Verdict
+from .trace import Trace
+from .verify import Verdict, class_of, failure_trace, failures
 
 
 @dataclass(frozen=True)
 class Chapter:
     """A change with what the model says of it.
 
-    `holds` is whether every property holds with the change, `broken` names those that fail without it; both are of
-    searches to the end, and `holds` is false if one was cut short. `verdict` is the class of the failure. All are
-    empty where the model cannot tell, and `change.untold` says why.
+    `holds` is whether every property and promise holds with the change, `broken` names those that fail without it;
+    both are of searches to the end, and `holds` is false if one was cut short. `verdict` is the class of the failure.
+    All are empty where the model cannot tell, and `change.untold` says why.
     """
 
     change: Change
@@ -40,20 +41,19 @@ def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - 
     if change.untold:
         return Chapter(change, False, (), None, None)
     profiles = mutant(change)
-    with_it = _explore(profiles.fixed, change, limits)
-    without_it = _explore(profiles.broken, change, limits)
-    found = without_it.violated
-    trace = None
-    if change.property in found:
-        check = without_it.check
-        prop = next(each for each in check.properties if each.name == change.property)
-        states = without_it.path_to(found[change.property])
-        trace = violation_trace(check.model, prop, states[0], follow(check.model, states), {})
-    verdict = (Verdict.DELAYS if change.property in DELAYS else Verdict.CORRUPTS) if trace else None
-    holds = with_it.complete and without_it.complete and not with_it.violated
-    return Chapter(change, holds, tuple(sorted(found)), verdict, trace)
+    with_it, kept = _explore(profiles.fixed, change, limits)
+    without_it, unkept = _explore(profiles.broken, change, limits)
+    broken = failures(without_it, unkept)
+    trace = verdict = None
+    if change.property in broken:
+        trace = failure_trace(without_it, unkept, change.property, {})
+        verdict = class_of(without_it.check, change.property, Verdict.CORRUPTS)
+    complete = with_it.complete and without_it.complete
+    decided = complete and not any(each.unknown for each in (*kept.values(), *unkept.values()))
+    return Chapter(change, decided and not failures(with_it, kept), tuple(sorted(broken)), verdict, trace)
 
 
-def _explore(profile: Profile, change: Change, limits: Limits) -> Exploration:
+def _explore(profile: Profile, change: Change, limits: Limits) -> tuple[Exploration, dict[str, Outcome]]:
     question = drain_case(profile, scenario_with(change.scenario, {}), timer=False).untimed
-    return search(compile_check(question.check), limits, until=())
+    found = search(compile_check(question.check), limits, until=())
+    return found, decide_promises(found, limits)

@@ -13,9 +13,9 @@ from ..models.model import Values
 from ..models.profile import parse_profile
 from ..properties.cases import drain_case, reference_case
 from ..properties.check import Check
-from ..properties.property import Probe, Property
+from ..properties.property import Probe, Promise, Property
 from ..protocol.language import DraincheckError
-from .trace import Trace, deadlock_trace, rerun, violation_trace, witness_trace
+from .trace import Trace, deadlock_trace, promise_trace, rerun, violation_trace, witness_trace
 
 VERSION = 1
 
@@ -57,11 +57,12 @@ class SavedTrace(_Strict):
     format: Literal["draincheck-trace"]
     version: Literal[1]
     model: str
-    kind: Literal["violation", "witness", "deadlock"]
+    kind: Literal["violation", "witness", "deadlock", "promise"]
     subject: str
     source: Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
     initial: list[int]
     steps: list[SavedStep]
+    loop: int | None = None
 
 
 def dump(trace: Trace) -> str:
@@ -78,6 +79,7 @@ def dump(trace: Trace) -> str:
         "source": trace.source,
         "initial": trace.initial,
         "steps": [{"action": step.instance.label, "choices": step.chosen} for step in trace.taken],
+        "loop": trace.loop,
     }
     try:
         return SavedTrace.model_validate(data, strict=False).model_dump_json(indent=1)
@@ -140,7 +142,8 @@ def _execute(saved: SavedTrace, path: Path) -> Trace:
 def _replay(saved: SavedTrace, check: Check, initial: Values, path: Path) -> Trace:
     taken = rerun(check.model, initial, [(step.action, step.choices) for step in saved.steps])
     source = saved.source.model_dump()
-    asked: dict[str, Property | Probe] = {each.name: each for each in (*check.properties, *check.probes)}
+    everything = (*check.properties, *check.probes, *check.promises)
+    asked: dict[str, Property | Probe | Promise] = {each.name: each for each in everything}
     if saved.kind == "deadlock":
         return deadlock_trace(check.model, initial, taken, source)
     match asked.get(saved.subject):
@@ -148,5 +151,9 @@ def _replay(saved: SavedTrace, check: Check, initial: Values, path: Path) -> Tra
             return violation_trace(check.model, prop, initial, taken, source)
         case Probe() as probe:
             return witness_trace(check.model, probe, initial, taken, source)
+        case Promise() as promise:
+            if saved.loop is None:
+                raise TraceFileError(f"{path}: {saved.subject} is a promise, and the trace does not say what repeats")
+            return promise_trace(check, promise, initial, taken, saved.loop, source)
         case None:
             raise TraceFileError(f"{path}: {saved.subject} is no property of {check.model.name}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from ..models.model import Model, Values
-from ..properties.property import Probe, Property, truth_of
+from ..properties.property import Probe, Promise, Property, truth_of
 from ..protocol.language import Access, DeclarationError, GhostFault, Instance, ModelFault, State, execute
 from .expression import Expression, Graph, Value, cells_of
 
@@ -282,14 +282,17 @@ class Tracer:
         """A tree that answers whether the probe's predicate is true."""
         return self._predicate(probe.function, f"probe {probe.name}")
 
+    def pending(self, promise: Promise) -> Tree:
+        """A tree that answers whether the promise is pending."""
+        # A fault counts as pending: that can only break the promise, and looked at directly, the state raises it.
+        return self._predicate(promise.function, f"promise {promise.name}", on_fault=Answer(True))
+
     def terminal(self) -> Tree:
         """A tree that answers whether the model's states may end here."""
         return self._predicate(self._model.terminal, "the terminal predicate")
 
-    def _predicate(self, function: Callable[[Any], int], label: str) -> Tree:
-        return self._trace(
-            lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, Answer(False)
-        )
+    def _predicate(self, function: Callable[[Any], int], label: str, on_fault: Tree = Answer(False)) -> Tree:
+        return self._trace(lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, on_fault)
 
     def _state(self, access: Access) -> State[Any]:
         return self._model.state_of(self._symbols, self._path.choose, access)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..models.model import Model
-from ..properties.cases import DELAYS, INEQUALITY, Case, Question
+from ..properties.cases import DELAYS, INEQUALITY, LEAKS, Case, Question
+from ..properties.check import Check
+from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
-from .trace import Trace, deadlock_trace, follow, violation_trace, witness_trace
+from .trace import Trace, deadlock_trace, follow, promise_trace, violation_trace, witness_trace
 
 
 class Verdict(StrEnum):
     """What is known about a case; the first is the worst."""
 
     CORRUPTS = "CORRUPTS"
+    LEAKS = "LEAKS"
     DELAYS = "DELAYS"
     CONDITIONAL = "CONDITIONAL"
     UNDETERMINED = "UNDETERMINED"
@@ -24,19 +27,27 @@ class Verdict(StrEnum):
 
 EXPLANATION: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
+    Verdict.LEAKS: "no data is lost, but something is never given back, though all that has to happen does",
     Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed is left to its release timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}",
     Verdict.UNDETERMINED: "nothing is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
 
+OF_TIME = DELAYS | LEAKS
+"""Properties whose failure loses no data: behind it, a search goes on."""
+
 Watch = Callable[[str, Progress], None]
 
 
 @dataclass(frozen=True)
 class Run:
-    """One search of a case, in numbers. `reason` says why it does not settle the case, if it does not."""
+    """One search of a case, in numbers. `reason` says why it does not settle the case, if it does not.
 
+    `verdict` is the worst that this search found, or SAFE.
+    """
+
+    verdict: Verdict
     states: int
     transitions: int
     depth: int
@@ -63,7 +74,8 @@ class Row:
 
     `findings` has every class that was found to apply, worst first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
-    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer.
+    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `unfair` names the
+    actions that need not happen even if they always can, as promises were decided; None if there was no promise.
     """
 
     profile: str
@@ -77,6 +89,7 @@ class Row:
     stuck: Trace | None
     witness: Trace | None
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
+    unfair: tuple[str, ...] | None = None
 
     @property
     def subject(self) -> str:
@@ -99,30 +112,52 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
     Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
     """
-    off = _explore(case, case.untimed, limits, watch)
-    findings = _findings(case.untimed, off, Verdict.CORRUPTS)
-    doubts = _doubts(case.untimed, off)
-    question, deciding = case.untimed, off
-    if not doubts and not any(each.verdict is Verdict.CORRUPTS for each in findings):
+    off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch)
+    deciding, findings, doubts = off, off.findings, off.doubts
+    if not doubts and _worst(findings) > _BADNESS[Verdict.CORRUPTS]:
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
             if asked is None:
                 continue
             try:
-                found = _explore(case, asked, limits, watch)
+                answer = _explore(case, asked, lost, limits, watch)
             except KeyboardInterrupt:  # while the model was traced or compiled
                 doubts = ("interrupted",)
                 break
-            losses = _findings(asked, found, lost)
-            doubts = _doubts(asked, found)
-            if not findings or (lost is Verdict.CORRUPTS and losses):
-                question, deciding = asked, found
-            findings = sorted([*findings, *losses], key=lambda each: list(Verdict).index(each.verdict))
-            if losses or doubts:
+            doubts = answer.doubts
+            if not findings or _worst(answer.findings) < _worst(findings):
+                deciding = answer
+            findings = _together(findings, answer.findings)
+            if doubts or any(each.verdict is lost for each in answer.findings):
                 break
-    return _row(case, findings, doubts, question, deciding, off)
+    return _row(case, findings, doubts, deciding, off)
 
 
-def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None) -> Exploration:
+_BADNESS = {verdict: place for place, verdict in enumerate(Verdict)}
+
+
+def _worst(findings: Sequence[Finding]) -> int:
+    """How bad the worst finding is: the less, the worse."""
+    return min((_BADNESS[each.verdict] for each in findings), default=len(Verdict))
+
+
+def _together(findings: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
+    """One finding of each class, the earlier if there are two; worst first."""
+    first = {each.verdict: each for each in (*reversed(more), *reversed(findings))}
+    return tuple(sorted(first.values(), key=lambda each: _BADNESS[each.verdict]))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A question with what its search found. `doubts` say why it is no pass, and are empty if it found a loss."""
+
+    question: Question
+    found: Exploration
+    findings: tuple[Finding, ...]
+    doubts: tuple[str, ...]
+    seconds: float
+
+
+def _explore(case: Case, question: Question, lost: Verdict, limits: Limits, watch: Watch | None) -> _Answer:
     title = (
         f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds.get('release timer', 'none')}"
     )
@@ -132,22 +167,56 @@ def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None
             watch(title, at)
 
     compiled = compile_check(question.check)
-    until = {each.name for each in question.check.properties} - DELAYS
-    return search(compiled, limits, until=() if case.count_all else until, progress=progress)
+    until = {each.name for each in question.check.properties} - OF_TIME
+    found = search(compiled, limits, until=() if case.count_all else until, progress=progress)
+    began = time.perf_counter()
+    outcomes = decide_promises(found, limits)
+    seconds = found.seconds + time.perf_counter() - began
+    doubts = _doubts(question, found, outcomes)
+    return _Answer(question, found, _findings(question, found, outcomes, lost), doubts, seconds)
 
 
-def _findings(question: Question, found: Exploration, lost: Verdict) -> list[Finding]:
-    """The properties that fail, each with its shortest trace: of memory, which counts as `lost`, then of time."""
-    check = question.check
-    first: dict[Verdict, Finding] = {}
-    for name, position in sorted(found.violated.items(), key=lambda item: item[1]):
-        verdict = Verdict.DELAYS if name in DELAYS else lost
-        if verdict not in first:
-            prop = next(each for each in check.properties if each.name == name)
-            states = found.path_to(position)
-            trace = violation_trace(check.model, prop, states[0], follow(check.model, states), question.source)
-            first[verdict] = Finding(verdict, name, trace)
-    return [first[verdict] for verdict in Verdict if verdict in first]
+def class_of(check: Check, name: str, lost: Verdict) -> Verdict:
+    """What it means that a property or promise fails, where a failure of memory means `lost`."""
+    if name in DELAYS:
+        return Verdict.DELAYS
+    return Verdict.LEAKS if name in LEAKS or any(each.name == name for each in check.promises) else lost
+
+
+def failures(found: Exploration, outcomes: Mapping[str, Outcome]) -> list[str]:
+    """The properties that fail, the nearest first, and then the promises that are broken."""
+    broken = [name for name, outcome in outcomes.items() if outcome.lasso]
+    return [*sorted(found.violated, key=lambda name: found.violated[name]), *broken]
+
+
+def failure_trace(
+    found: Exploration, outcomes: Mapping[str, Outcome], name: str, source: Mapping[str, object]
+) -> Trace:
+    """The run that shows the failure of a property or promise, executed directly."""
+    check = found.check
+    if name in found.violated:
+        prop = next(each for each in check.properties if each.name == name)
+        states = found.path_to(found.violated[name])
+        return violation_trace(check.model, prop, states[0], follow(check.model, states), source)
+    promise = next(each for each in check.promises if each.name == name)
+    lasso = outcomes[name].lasso
+    assert lasso is not None
+    taken = follow(check.model, lasso.states, lasso.instances)
+    return promise_trace(check, promise, lasso.states[0], taken, lasso.loop, source)
+
+
+def _findings(
+    question: Question, found: Exploration, outcomes: Mapping[str, Outcome], lost: Verdict
+) -> tuple[Finding, ...]:
+    """What fails, of each class the nearest with its trace; a failure of memory counts as `lost`."""
+    first: dict[Verdict, str] = {}
+    for name in failures(found, outcomes):
+        first.setdefault(class_of(found.check, name, lost), name)
+    return tuple(
+        Finding(verdict, first[verdict], failure_trace(found, outcomes, first[verdict], question.source))
+        for verdict in Verdict
+        if verdict in first
+    )
 
 
 def _deadlock(question: Question, found: Exploration) -> Trace | None:
@@ -157,9 +226,9 @@ def _deadlock(question: Question, found: Exploration) -> Trace | None:
     return deadlock_trace(model, states[0], follow(model, states), question.source)
 
 
-def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
+def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
-    if found.stopped == "violation found" or (found.violated.keys() - DELAYS):
+    if found.stopped == "violation found" or (found.violated.keys() - OF_TIME):
         return ()
     if found.deadlock is not None:
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
@@ -167,33 +236,32 @@ def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
         return (found.stopped,)
     doubts = [f"the action {name} never fired" for name in never_fired(found)]
     doubts += [f"{name} was never reached" for name in question.required if name not in found.reached]
+    for name, outcome in outcomes.items():
+        if outcome.unknown:
+            doubts.append(f"{name} could not be decided: {outcome.unknown}")
+        elif not outcome.pending:
+            doubts.append(f"{name} was never pending")
     return tuple(doubts)
 
 
-def _row(
-    case: Case,
-    findings: Sequence[Finding],
-    doubts: Sequence[str],
-    question: Question,
-    deciding: Exploration,
-    off: Exploration,
-) -> Row:
+def _row(case: Case, findings: Sequence[Finding], doubts: Sequence[str], deciding: _Answer, off: _Answer) -> Row:
     known = findings[0].verdict if findings else Verdict.SAFE
-    verdict = Verdict.UNDETERMINED if doubts else known
     lost = any(each.verdict is Verdict.CORRUPTS for each in findings)
     elsewhere = off if off is not deciding else None
+    check = deciding.question.check
     return Row(
         profile=case.profile,
         scenario=case.scenario,
-        verdict=verdict,
+        verdict=Verdict.UNDETERMINED if doubts else known,
         findings=tuple(findings),
         reasons=tuple(doubts),
-        run=_run(question.check.model, deciding),
-        without_timer=_run(case.untimed.check.model, elsewhere) if elsewhere else None,
+        run=_run(deciding),
+        without_timer=_run(elsewhere) if elsewhere else None,
         seconds=deciding.seconds + (elsewhere.seconds if elsewhere else 0.0),
-        stuck=_deadlock(question, deciding),
-        witness=None if lost else _witness(case, off),
+        stuck=_deadlock(deciding.question, deciding.found),
+        witness=None if lost else _witness(case, off.found),
         assumed=case.assumed or {},
+        unfair=check.unfair_actions if check.promises else None,
     )
 
 
@@ -207,10 +275,12 @@ def _witness(case: Case, found: Exploration) -> Trace | None:
     return witness_trace(check.model, probe, states[0], follow(check.model, states), case.untimed.source)
 
 
-def _run(model: Model, found: Exploration) -> Run:
+def _run(answer: _Answer) -> Run:
+    found, findings = answer.found, answer.findings
     return Run(
-        found.states, found.transitions, found.depth, found.seconds, found.complete, found.stopped,
-        model.bounds, found.hits, found.counts,
+        findings[0].verdict if findings else Verdict.SAFE,
+        found.states, found.transitions, found.depth, answer.seconds, found.complete, found.stopped,
+        found.check.model.bounds, found.hits, found.counts,
     )  # fmt: skip
 
 

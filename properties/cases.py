@@ -27,6 +27,9 @@ SAFETY = (no_late_write, reads_what_was_written_for_it, frees_only_its_own)
 DELAYS = frozenset({holds_end_by_drain.name})
 """Properties whose failure costs time, and no data."""
 
+LEAKS = frozenset[str]()
+"""Properties and promises whose failure loses no data, and something is never given back."""
+
 INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
 
 
