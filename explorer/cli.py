@@ -55,7 +55,8 @@ def main() -> None:
 @click.argument("profiles", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All profiles of the catalogue, not only the headline ones.")
 @click.option("--scenario", "scenarios", multiple=True, help="Only this scenario (may be repeated).")
-@click.option("--prefill-ranks", type=int, help="Prefill ranks that write to the decode rank.")
+@click.option("--prefill-ranks", type=int, help="Prefill ranks that write to decode.")
+@click.option("--decode-ranks", type=int, help="Decode ranks, which schedule together.")
 @click.option("--rooms", type=int, help="Requests with a transfer.")
 @click.option("--chunks", type=int, help="Chunks of a request; each has a slot.")
 @click.option("--slots", type=int, help="Slots of decode's pool (default: one request's).")
@@ -77,6 +78,7 @@ def verify(
     everything: bool,
     scenarios: tuple[str, ...],
     prefill_ranks: int | None,
+    decode_ranks: int | None,
     rooms: int | None,
     chunks: int | None,
     slots: int | None,
@@ -97,7 +99,7 @@ def verify(
     from .search import Limits
     from .verify import exit_code
 
-    sizes = {"ranks": prefill_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
+    sizes = {"ranks": prefill_ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     chosen = {name: size for name, size in sizes.items() if size is not None}
     if max_memory is not None and not 0 < max_memory < 2**20:
         raise click.UsageError(f"--max-memory {max_memory}: give a number of GiB greater than 0")
@@ -229,7 +231,7 @@ def _print(rows: Sequence[Row], witness: bool) -> None:
 
 
 def _print_not_asked() -> None:
-    from ..models.drain import DEFAULT, SCENARIOS
+    from ..models.scenario import DEFAULT, SCENARIOS
 
     for name, scenario in SCENARIOS.items():
         if name not in DEFAULT:
@@ -323,8 +325,8 @@ def profile(name: str | None) -> None:
     """Prints a profile of the catalogue, to start one of your own from; without NAME, lists what there is."""
     from importlib.resources import files
 
-    from ..models.drain import SCENARIOS
     from ..models.profile import catalogue, load_profile
+    from ..models.scenario import SCENARIOS
 
     if name is None:
         for each in catalogue():

@@ -1,4 +1,4 @@
-"""The history as verdicts: with each change every property holds, and without it the named one fails, and no other."""
+"""The history as verdicts: with each change the named property holds; without it, it fails, and no other does."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..models.changes import Change, mutant
 from ..models.profile import Profile
-from ..properties.cases import drain_case, scenario_with
+from ..properties.cases import WEAKNESSES, drain_case, scenario_with
 from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, compile_check, search
 from .trace import Trace
@@ -17,9 +17,10 @@ from .verify import Verdict, class_of, failure_trace, failures
 class Chapter:
     """A change with what the model says of it.
 
-    `holds` is whether every property and promise holds with the change, `broken` names those that fail without it;
-    both are of searches to the end, and `holds` is false if one was cut short. `verdict` is the class of the failure.
-    All are empty where the model cannot tell, and `change.untold` says why.
+    `holds` is whether the named property holds with the change, `broken` names those that fail only without it; both
+    are of searches to the end, and `holds` is false if one was cut short. `standing` names properties that fail with
+    and without the change: what others have mended, or nobody. `verdict` is the class of the failure. All are empty
+    where the model cannot tell, and `change.untold` says why.
     """
 
     change: Change
@@ -27,6 +28,7 @@ class Chapter:
     broken: tuple[str, ...]
     verdict: Verdict | None
     trace: Trace | None
+    standing: tuple[str, ...] = ()
 
     @property
     def as_said(self) -> bool:
@@ -37,23 +39,25 @@ class Chapter:
 
 
 def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - frozen
-    """Checks one change, with the release timer off. Raises DraincheckError if its data make no sense."""
+    """Checks one change. Raises DraincheckError if its data make no sense."""
     if change.untold:
         return Chapter(change, False, (), None, None)
     profiles = mutant(change)
     with_it, kept = _explore(profiles.fixed, change, limits)
     without_it, unkept = _explore(profiles.broken, change, limits)
-    broken = failures(without_it, unkept)
+    before, after = set(failures(with_it, kept)), set(failures(without_it, unkept))
+    found = after - before - WEAKNESSES
     trace = verdict = None
-    if change.property in broken:
+    if change.property in found:
         trace = failure_trace(without_it, unkept, change.property, {})
-        verdict = class_of(without_it.check, change.property, Verdict.CORRUPTS)
-    complete = with_it.complete and without_it.complete
-    decided = complete and not any(each.unknown for each in (*kept.values(), *unkept.values()))
-    return Chapter(change, decided and not failures(with_it, kept), tuple(sorted(broken)), verdict, trace)
+        verdict = class_of(without_it.check, change.property)
+    undecided = any(outcome.unknown for outcome in (*kept.values(), *unkept.values()))
+    holds = with_it.complete and without_it.complete and not undecided and change.property not in before
+    return Chapter(change, holds, tuple(sorted(found)), verdict, trace, tuple(sorted(before & after - WEAKNESSES)))
 
 
 def _explore(profile: Profile, change: Change, limits: Limits) -> tuple[Exploration, dict[str, Outcome]]:
-    question = drain_case(profile, scenario_with(change.scenario, {}), timer=False).untimed
+    case = drain_case(profile, scenario_with(change.scenario, {}))
+    question = case.patient if change.timer == "late" and case.patient else case.untimed
     found = search(compile_check(question.check), limits, until=())
     return found, decide_promises(found, limits)

@@ -159,17 +159,18 @@ def search(
     limits: Limits = Limits(),
     *,
     until: Collection[str] | None = None,
+    beyond: int = 0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Exploration:
     """Explores every reachable state, breadth first.
 
-    The search ends at the first state that violates one of the properties named in `until` (default: any); an
-    empty collection makes it go on to the end and count. Ctrl-C ends it with what is known. Raises ModelFault if
-    an action breaks the language's rules.
+    The search ends at the first state that violates one of the properties named in `until` (default: any), but not
+    before `beyond` states are found; an empty collection makes it go on to the end and count. Ctrl-C ends it with
+    what is known. Raises ModelFault if an action breaks the language's rules.
     """
     compiled = check if isinstance(check, Compiled) else compile_check(check)
     ends = {each.name for each in compiled.check.properties} if until is None else set(until)
-    return _Search(compiled, limits, ends, progress).run()
+    return _Search(compiled, limits, ends, beyond, progress).run()
 
 
 class _Search:
@@ -180,12 +181,14 @@ class _Search:
         compiled: Compiled,
         limits: Limits,
         ends: set[str],
+        beyond: int,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self._compiled = compiled
         self._model: Model = compiled.check.model
         self._limits = limits
         self._ends = ends
+        self._beyond = beyond
         self._progress = progress
         memory = limits.memory or max(LEAST_MEMORY, int(available_memory() * MEMORY_SHARE))
         self._native = compiled.quick
@@ -263,7 +266,8 @@ class _Search:
                 if self._seen.value & self._wanted & (1 << number):
                     self._wanted &= ~(1 << number)
                     (result.violated if number < properties else result.reached)[name] = position
-        return "violation found" if self._ends & result.violated.keys() else ""
+        enough = self._visited.count >= self._beyond
+        return "violation found" if enough and self._ends & result.violated.keys() else ""
 
     def _raise_fault(self) -> None:
         """Runs the faulty step on integers, for a message with the values."""

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..models.drain import Scenario, Timer
+from ..models.drain import Timer
 from ..models.model import Values
 from ..models.profile import parse_profile
+from ..models.scenario import Scenario
 from ..properties.cases import drain_case, reference_case
 from ..properties.check import Check
 from ..properties.property import Probe, Promise, Property
@@ -29,10 +30,11 @@ class _Strict(BaseModel):
 
 
 class DrainSource(_Strict):
-    """What a trace of the drain protocol was made from: the whole profile, so that the file stands alone."""
+    """What a trace of the drain protocol was made from: whole profiles, so that the file stands alone."""
 
     kind: Literal["drain"]
     profile: dict[str, Any]
+    prefill: dict[str, Any]
     scenario: Scenario
     timer: Timer
 
@@ -125,7 +127,8 @@ def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
         case = reference_case(source.ticks)
         question = case.untimed if source.ticks is None else case.timed
     else:
-        case = drain_case(parse_profile(source.profile, origin), source.scenario)
+        decode, prefill = parse_profile(source.profile, origin), parse_profile(source.prefill, origin)
+        case = drain_case(decode, source.scenario, prefill=prefill)
         question = {Timer.OFF: case.untimed, Timer.LATE: case.patient, Timer.ANY: case.timed}[source.timer]
     if question is None:
         raise TraceFileError(f"{origin}: the trace has a release timer, but its profile holds nothing")

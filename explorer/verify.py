@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..properties.cases import DELAYS, INEQUALITY, LEAKS, Case, Question
+from ..properties.cases import DELAYS, INEQUALITY, LEAKS, WEAKNESSES, Case, Question
 from ..properties.check import Check
 from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
@@ -27,15 +27,18 @@ class Verdict(StrEnum):
 
 EXPLANATION: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
-    Verdict.LEAKS: "no data is lost, but something is never given back, though all that has to happen does",
-    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed is left to its release timer",
+    Verdict.LEAKS: "no data is lost, but memory or a room number is never given back",
+    Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed or a transfer given up is left to its timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}",
     Verdict.UNDETERMINED: "nothing is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
 
-OF_TIME = DELAYS | LEAKS
-"""Properties whose failure loses no data: behind it, a search goes on."""
+LOSSLESS = DELAYS | LEAKS | WEAKNESSES
+"""Properties whose failure by itself loses no data: behind it, a search goes on."""
+
+BEYOND = 2_000_000
+"""Up to so many states the search goes on behind a loss of memory, to see what else fails."""
 
 Watch = Callable[[str, Progress], None]
 
@@ -69,10 +72,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Weakness:
+    """A property that the safety of others rests on, and that fails; by itself it loses nothing."""
+
+    subject: str
+    trace: Trace
+
+
+@dataclass(frozen=True)
 class Row:
     """The verdict of a profile in a scenario: the worst of its findings, or SAFE or UNDETERMINED without one.
 
-    `findings` has every class that was found to apply, worst first. `run` is the search that decides;
+    `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
     is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `unfair` names the
     actions that need not happen even if they always can, as promises were decided; None if there was no promise.
@@ -89,6 +100,7 @@ class Row:
     stuck: Trace | None
     witness: Trace | None
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
+    weaknesses: tuple[Weakness, ...] = ()
     unfair: tuple[str, ...] | None = None
 
     @property
@@ -112,9 +124,9 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
     Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
     """
-    off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch)
+    off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
     deciding, findings, doubts = off, off.findings, off.doubts
-    if not doubts and _worst(findings) > _BADNESS[Verdict.CORRUPTS]:
+    if _may_go_on(off, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
             if asked is None:
                 continue
@@ -127,7 +139,7 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             if not findings or _worst(answer.findings) < _worst(findings):
                 deciding = answer
             findings = _together(findings, answer.findings)
-            if doubts or any(each.verdict is lost for each in answer.findings):
+            if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
                 break
     return _row(case, findings, doubts, deciding, off)
 
@@ -141,9 +153,17 @@ def _worst(findings: Sequence[Finding]) -> int:
 
 
 def _together(findings: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
-    """One finding of each class, the earlier if there are two; worst first."""
-    first = {each.verdict: each for each in (*reversed(more), *reversed(findings))}
-    return tuple(sorted(first.values(), key=lambda each: _BADNESS[each.verdict]))
+    """All findings, the worst class first; of what fails in both, the first."""
+    known = {each.subject for each in findings}
+    both = [*findings, *(each for each in more if each.subject not in known)]
+    return tuple(sorted(both, key=lambda each: _BADNESS[each.verdict]))
+
+
+def _may_go_on(answer: _Answer, findings: Sequence[Finding]) -> bool:
+    """Whether the next search can say more: nothing is lost yet, and this one went to its end."""
+    if any(each.verdict is Verdict.CORRUPTS for each in findings):
+        return False
+    return not answer.doubts or (bool(findings) and answer.finished)
 
 
 @dataclass(frozen=True)
@@ -156,8 +176,15 @@ class _Answer:
     doubts: tuple[str, ...]
     seconds: float
 
+    @property
+    def finished(self) -> bool:
+        """Whether every reachable state was expanded, and none is stuck."""
+        return self.found.complete and self.found.deadlock is None
 
-def _explore(case: Case, question: Question, lost: Verdict, limits: Limits, watch: Watch | None) -> _Answer:
+
+def _explore(
+    case: Case, question: Question, lost: Verdict, limits: Limits, watch: Watch | None, beyond: int = 0
+) -> _Answer:
     title = (
         f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds.get('release timer', 'none')}"
     )
@@ -167,8 +194,8 @@ def _explore(case: Case, question: Question, lost: Verdict, limits: Limits, watc
             watch(title, at)
 
     compiled = compile_check(question.check)
-    until = {each.name for each in question.check.properties} - OF_TIME
-    found = search(compiled, limits, until=() if case.count_all else until, progress=progress)
+    until = {each.name for each in question.check.properties} - LOSSLESS
+    found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
     began = time.perf_counter()
     outcomes = decide_promises(found, limits)
     seconds = found.seconds + time.perf_counter() - began
@@ -176,8 +203,8 @@ def _explore(case: Case, question: Question, lost: Verdict, limits: Limits, watc
     return _Answer(question, found, _findings(question, found, outcomes, lost), doubts, seconds)
 
 
-def class_of(check: Check, name: str, lost: Verdict) -> Verdict:
-    """What it means that a property or promise fails, where a failure of memory means `lost`."""
+def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS) -> Verdict:
+    """The class of a property or promise that fails; `lost` is that of memory."""
     if name in DELAYS:
         return Verdict.DELAYS
     return Verdict.LEAKS if name in LEAKS or any(each.name == name for each in check.promises) else lost
@@ -208,15 +235,19 @@ def failure_trace(
 def _findings(
     question: Question, found: Exploration, outcomes: Mapping[str, Outcome], lost: Verdict
 ) -> tuple[Finding, ...]:
-    """What fails, of each class the nearest with its trace; a failure of memory counts as `lost`."""
-    first: dict[Verdict, str] = {}
-    for name in failures(found, outcomes):
-        first.setdefault(class_of(found.check, name, lost), name)
-    return tuple(
-        Finding(verdict, first[verdict], failure_trace(found, outcomes, first[verdict], question.source))
-        for verdict in Verdict
-        if verdict in first
-    )
+    """What fails, each with its shortest trace, worst class first; losing memory counts as `lost`."""
+    findings = [
+        Finding(class_of(found.check, name, lost), name, failure_trace(found, outcomes, name, question.source))
+        for name in failures(found, outcomes)
+        if name not in WEAKNESSES
+    ]
+    return tuple(sorted(findings, key=lambda each: _BADNESS[each.verdict]))
+
+
+def _weaknesses(answer: _Answer) -> tuple[Weakness, ...]:
+    found, source = answer.found, answer.question.source
+    names = [name for name in failures(found, {}) if name in WEAKNESSES]
+    return tuple(Weakness(name, failure_trace(found, {}, name, source)) for name in names)
 
 
 def _deadlock(question: Question, found: Exploration) -> Trace | None:
@@ -228,7 +259,7 @@ def _deadlock(question: Question, found: Exploration) -> Trace | None:
 
 def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
-    if found.stopped == "violation found" or (found.violated.keys() - OF_TIME):
+    if found.stopped == "violation found" or (found.violated.keys() - LOSSLESS):
         return ()
     if found.deadlock is not None:
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
@@ -252,7 +283,7 @@ def _row(case: Case, findings: Sequence[Finding], doubts: Sequence[str], decidin
     return Row(
         profile=case.profile,
         scenario=case.scenario,
-        verdict=Verdict.UNDETERMINED if doubts else known,
+        verdict=Verdict.UNDETERMINED if doubts and not (findings and deciding.finished) else known,
         findings=tuple(findings),
         reasons=tuple(doubts),
         run=_run(deciding),
@@ -261,6 +292,7 @@ def _row(case: Case, findings: Sequence[Finding], doubts: Sequence[str], decidin
         stuck=_deadlock(deciding.question, deciding.found),
         witness=None if lost else _witness(case, off.found),
         assumed=case.assumed or {},
+        weaknesses=_weaknesses(off),
         unfair=check.unfair_actions if check.promises else None,
     )
 

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
@@ -13,15 +14,21 @@ from .profile import FOLDER, HISTORY, Profile, Setting, load_profile, parse_prof
 
 
 class Change(BaseModel):
-    """A change with its pull requests: how to take it away, and what then fails; or why the model cannot tell."""
+    """A change with its pull requests: how to take it away, and what then fails; or why the model cannot tell.
+
+    `base` names a profile that has the change, `given` sets what it leaves unknown, `without` takes the change away.
+    `timer` is the release timer of the check: off, or late as in models/drain.py.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     name: str
     prs: list[int]
     base: str = ""
+    given: dict[str, bool | int | str] = {}
     without: dict[str, bool | int | str] = {}
     scenario: str = ""
+    timer: Literal["off", "late"] = "off"
     property: str = ""
     untold: str = ""
 
@@ -49,7 +56,8 @@ def changes() -> list[Change]:
 
 def mutant(change: Change) -> Mutant:
     """The two profiles of a change that the model can tell. Raises ProfileError if it names what does not exist."""
-    fixed = load_profile(change.base)
+    base = load_profile(change.base)
+    fixed = replace(without(base, change.given), name=base.name) if change.given else base
     return Mutant(fixed, without(fixed, change.without))
 
 

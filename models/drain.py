@@ -1,44 +1,43 @@
-"""The abort/drain protocol under a profile, a scenario and a release timer: a model that can be checked."""
+"""The abort/drain protocol under two profiles, a scenario and a release timer: a model that can be checked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..protocol.language import NONE, Action, DeclarationError
+from ..protocol.language import NONE, Action, Faults
 from ..protocol.roles import (
+    admission,
     bootstrap_thread,
+    death,
     decode_receiver,
     decode_scheduler,
+    memory,
     nic,
     prefill_scheduler,
+    router,
     transfer_worker,
     victim,
 )
-from ..protocol.roles.knobs import Knobs
-from ..protocol.roles.state import (
-    BootstrapStep,
+from ..protocol.roles.indices import (
     Chunk,
-    DecodeStep,
-    Drain,
-    Life,
+    DecodeRank,
+    Deferral,
+    Owner,
     PrefillRank,
     Request,
     Room,
-    SchedulerStep,
     SendFault,
     Slot,
-    WorkerStep,
 )
+from ..protocol.roles.knobs import Knobs, Setting
+from ..protocol.roles.state import Drain
+from ..protocol.roles.steps import BootstrapStep, Copy, DecodeStep, Life, SchedulerStep, WorkerStep
+from ..protocol.roles.topology import partners, served
 from .model import Model, SlotView
-
-LARGEST_QUEUE = 16
-LARGEST_FANS = 1000
-"""Combinations of queue lengths that a step meets which sends to every prefill rank."""
-
-LARGEST = 8
-"""More of anything than this is beyond exhaustive search."""
+from .scenario import Scenario
 
 
 class Timer(StrEnum):
@@ -49,104 +48,222 @@ class Timer(StrEnum):
     ANY = "fires at any moment"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scenario:
-    """What happens to the transfers, and in which topology: the environment of a check, and its bounds.
+@dataclass(frozen=True)
+class Circumstances:
+    """What a model is made from: the releases and topology, what may happen, and the release timer."""
 
-    `slots` is decode's pool; None makes it just large enough for one request, so that reuse is immediate.
-    Raises DeclarationError for a size that cannot be meant.
-    """
-
-    name: str
-    sentence: str
-    aborts: bool = True
-    send_faults: int = 0
-    split_status: bool = False
-    rooms: int = 1
-    ranks: int = 1
-    chunks: int = 2
-    slots: int | None = None
-
-    def __post_init__(self) -> None:
-        sizes = {"rooms": self.rooms, "prefill ranks": self.ranks, "chunks": self.chunks, "slots": self.pool}
-        for name, size in sizes.items():
-            if not 1 <= size <= LARGEST:
-                raise DeclarationError(f"{name} is {size}; allowed are whole numbers from 1 to {LARGEST}")
-        if self.rooms * self.chunks > LARGEST_QUEUE:
-            raise DeclarationError(
-                f"{self.rooms} rooms of {self.chunks} chunks: the transfer queue takes at most {LARGEST_QUEUE}"
-            )
-        if (2 * self.rooms + 1) ** self.ranks > LARGEST_FANS:
-            raise DeclarationError(f"{self.rooms} rooms on {self.ranks} prefill ranks are too many to be traced")
-        if not 0 <= self.send_faults <= LARGEST:
-            raise DeclarationError(f"failing sends is {self.send_faults}; allowed are 0 to {LARGEST}")
-        if self.pool < self.chunks:
-            raise DeclarationError(f"{self.chunks} chunks need as many slots; the pool has {self.pool}")
+    setting: Setting
+    scenario: Scenario
+    timer: Timer
 
     @property
-    def pool(self) -> int:
-        """Slots of decode's pool."""
-        return self.chunks if self.slots is None else self.slots
+    def decode(self) -> Knobs:
+        """The release of decode."""
+        return self.setting.decode
+
+    @property
+    def prefill(self) -> Knobs:
+        """The release of prefill."""
+        return self.setting.prefill
+
+    def ends(self, *names: str) -> bool:
+        """Whether a request may end in one of these ways."""
+        return any(name in self.scenario.ends for name in names)
+
+    @property
+    def fails(self) -> bool:
+        """Whether a transfer can fail that has been published."""
+        decode_ends = ("disconnect", "router-cancel", "waiting-timeout", "node-failure")
+        restore = self.ends("restore-failure") and self.decode.restore_failure != "frees"
+        return self.ends(*decode_ends) or bool(self.scenario.send_faults) or self.tells_failure or restore
+
+    @property
+    def tells_failure(self) -> bool:
+        """Whether prefill alone can fail a room and the worker then tell decode."""
+        return self.ends("prefill-abort")
+
+    @property
+    def notifies(self) -> bool:
+        """Whether decode can send an ABORT for a room that is published."""
+        starts = self.ends("disconnect", "router-cancel", "waiting-timeout")
+        return starts or (self.fails and self.decode.hold_enabled and self.decode.hold_causes == "all")
+
+    @property
+    def aborts(self) -> bool:
+        """Whether an ABORT can reach a prefill that acts on it."""
+        return (self.notifies or self.ends("early-disconnect")) and self.prefill.abort_handled
+
+    @property
+    def registers(self) -> bool:
+        """Whether an ABORT can be owed an ack that waits for the drain."""
+        return self.aborts and self.prefill.acks_drain
+
+    @property
+    def poisons(self) -> bool:
+        """Whether a failing send forbids the room's ack."""
+        rejected = self.prefill.poison_on_rejected_post and not self.scenario.partial
+        return self.scenario.send_faults > 0 and (self.prefill.poison_on_error or rejected)
+
+    @property
+    def drains(self) -> bool:
+        """Whether prefill can acknowledge a drain in a way that decode counts."""
+        agree = self.decode.gen_tags == self.prefill.gen_tags
+        by_itself = self.ends("waiting-timeout", "restore-failure") or (self.scenario.send_faults and not self.poisons)
+        armed = self.ends("disconnect", "router-cancel") or (self.decode.arm_order == "before" and by_itself)
+        return bool(self.holds and self.registers and agree and armed)
+
+    @property
+    def writes_outlive(self) -> bool:
+        """Whether a write can be in flight for a request that has ended or is held."""
+        failing = bool(self.scenario.send_faults) and not (self.scenario.partial and self.prefill.wait_for_siblings)
+        return self.ends("disconnect", "router-cancel", "waiting-timeout", "node-failure") or failing
+
+    @property
+    def holds(self) -> bool:
+        """Whether a hold can come about."""
+        return self.fails and self.decode.holds and (self.notifies or self.decode.hold_causes == "all")
 
 
-SCENARIOS = {
-    scenario.name: scenario
-    for scenario in (
-        Scenario(name="abort", sentence="the client goes while writes are in flight"),
-        Scenario(
-            name="failed-send",
-            sentence="a send fails while its write stays live, and the client may go",
-            send_faults=1,
-        ),
-        Scenario(
-            name="split-status",
-            sentence="the client goes, and a rank that opens a room looks at its status and writes it in two steps",
-            split_status=True,
-        ),
-    )
+def _ends(*names: str) -> Callable[[Circumstances], bool]:
+    return lambda case: case.ends(*names)
+
+
+def _sends_fail(case: Circumstances) -> bool:
+    return case.scenario.send_faults > 0
+
+
+CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
+    router.cancel_both_legs: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "both_legs",
+    router.cancel_decode_leg: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "one_leg",
+    router.cancel_prefill_leg: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "one_leg",
+    admission.reject: _ends("reject"),
+    prefill_scheduler.arrive: lambda case: not case.scenario.split_status,
+    prefill_scheduler.look_at_room: lambda case: case.scenario.split_status,
+    prefill_scheduler.open_room: lambda case: case.scenario.split_status,
+    prefill_scheduler.bootstrap_timeout: _ends("bootstrap-timeout"),
+    prefill_scheduler.abort_at_prefill: _ends("prefill-abort", "router-cancel"),
+    prefill_scheduler.abort_inflight: _ends("prefill-abort", "router-cancel"),
+    prefill_scheduler.clear_target: lambda case: case.prefill.acks_drain,
+    prefill_scheduler.clear_ack: lambda case: case.prefill.acks_drain and case.prefill.ack_target_survives_clear,
+    transfer_worker.send_aux: lambda case: case.scenario.metadata,
+    transfer_worker.aux_returns: lambda case: case.scenario.metadata and case.prefill.aux_channel == "in_chunk",
+    transfer_worker.defer: lambda case: case.scenario.deferrals > 0,
+    transfer_worker.call_fails: lambda case: _sends_fail(case) and not case.scenario.partial,
+    transfer_worker.part_fails: lambda case: _sends_fail(case) and case.scenario.partial,
+    transfer_worker.poison: lambda case: case.poisons,
+    transfer_worker.report_failure: _sends_fail,
+    transfer_worker.look_at_count: lambda case: case.prefill.acks_drain,
+    transfer_worker.ack_drained: lambda case: case.prefill.acks_drain,
+    bootstrap_thread.receive_abort: lambda case: case.notifies or case.ends("early-disconnect"),
+    bootstrap_thread.mark_failed: lambda case: case.aborts,
+    bootstrap_thread.register_target: lambda case: case.registers,
+    bootstrap_thread.answer_inactive: lambda case: case.registers and case.prefill.inactive_register != "always",
+    bootstrap_thread.check_drained: lambda case: case.registers,
+    bootstrap_thread.ack_at_once: lambda case: case.registers,
+    decode_receiver.receive_ack: lambda case: case.aborts,
+    decode_receiver.receive_aux: lambda case: case.scenario.metadata and case.prefill.aux_channel == "unordered_tcp",
+    decode_receiver.receive_aux_in_order: lambda case: (
+        case.scenario.metadata and case.prefill.aux_channel == "fifo_tcp"
+    ),
+    decode_scheduler.abort: _ends("disconnect", "router-cancel"),
+    decode_scheduler.abort_unpublished: _ends("early-disconnect", "router-cancel"),
+    decode_scheduler.waiting_timeout: _ends("waiting-timeout"),
+    decode_scheduler.see_node_failure: _ends("node-failure"),
+    decode_scheduler.arm_tracker: lambda case: (
+        case.notifies and case.decode.hold_enabled and case.decode.arm_order != "never"
+    ),
+    decode_scheduler.send_abort: lambda case: case.notifies,
+    decode_scheduler.take_failed: lambda case: case.fails,
+    decode_scheduler.dispose: lambda case: case.fails,
+    decode_scheduler.release_drained: lambda case: case.holds,
+    decode_scheduler.release_expired: lambda case: case.holds and case.timer is Timer.ANY,
+    decode_scheduler.release_expired_late: lambda case: case.holds and case.timer is Timer.LATE,
+    memory.restore_ends: _ends("restore-failure"),
+    memory.restore_fails: _ends("restore-failure"),
+    memory.give_up_restore: lambda case: case.ends("restore-failure") and case.decode.restore_failure != "agreed",
+    memory.start_copy: lambda case: case.scenario.host_copies,
+    memory.copy_reads: lambda case: case.scenario.host_copies,
+    memory.retract: _ends("preemption"),
+    memory.drop_mismatch: lambda case: case.ends("checksum-mismatch") and case.decode.checksum != "absent",
+    memory.flush: lambda case: "flush" in case.scenario.events,
+    memory.relocate: lambda case: "compaction" in case.scenario.events,
+    death.worker_dies: _ends("worker-death"),
+    death.prefill_dies: _ends("node-failure"),
+    victim.victim_takes_buffer: lambda case: case.scenario.metadata,
 }
-"""The scenarios by name."""
+"""When a step is part of the model; a step that is not listed always is. What is left must fire."""
 
-DEFAULT = ("abort", "failed-send")
-"""Those that `draincheck verify` runs unless others are named."""
+RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
+    # Decode fails only what prefill has finished, or prefill itself clears what it rejects.
+    prefill_scheduler.poll_failed: lambda case: (
+        not case.scenario.send_faults
+        and not case.ends("disconnect", "router-cancel", "waiting-timeout", "early-disconnect", "prefill-abort")
+    ),
+    # No ack comes, or none counts.
+    decode_scheduler.release_drained: lambda case: not case.drains,
+}
+"""When a step that is part of the model need not fire."""
 
-TRANSFER = (
+STORY = (
     decode_scheduler.preallocate,
     decode_scheduler.publish,
     prefill_scheduler.arrive,
     prefill_scheduler.look_at_room,
     prefill_scheduler.open_room,
     bootstrap_thread.receive_metadata,
+    admission.reject,
     prefill_scheduler.start_prefill,
     prefill_scheduler.produce,
     prefill_scheduler.put_chunk,
+    memory.restore_ends,
     transfer_worker.dequeue,
     transfer_worker.count,
     transfer_worker.test_room,
     transfer_worker.post,
     transfer_worker.call_returns,
+    transfer_worker.send_aux,
+    transfer_worker.aux_returns,
     transfer_worker.decide_outcome,
     transfer_worker.report_outcome,
     transfer_worker.uncount,
     decode_receiver.receive_status,
+    decode_receiver.receive_aux,
+    decode_receiver.receive_aux_in_order,
     decode_scheduler.commit,
+    memory.start_copy,
+    memory.copy_reads,
     decode_scheduler.finish,
-)
-SEND_FAULT = (transfer_worker.call_fails, transfer_worker.poison, transfer_worker.report_failure)
-FAILURE = (decode_scheduler.take_failed, decode_scheduler.dispose)
-NOTIFICATION = (
+    transfer_worker.defer,
+    transfer_worker.call_fails,
+    transfer_worker.part_fails,
+    transfer_worker.poison,
+    transfer_worker.report_failure,
+    router.cancel_both_legs,
+    router.cancel_decode_leg,
+    router.cancel_prefill_leg,
+    decode_scheduler.abort,
+    decode_scheduler.abort_unpublished,
+    decode_scheduler.waiting_timeout,
+    prefill_scheduler.bootstrap_timeout,
+    prefill_scheduler.abort_at_prefill,
+    prefill_scheduler.abort_inflight,
+    memory.restore_fails,
+    memory.give_up_restore,
+    memory.retract,
+    memory.drop_mismatch,
+    death.worker_dies,
+    death.prefill_dies,
+    decode_scheduler.see_node_failure,
+    decode_scheduler.take_failed,
+    decode_scheduler.dispose,
     decode_scheduler.arm_tracker,
     decode_scheduler.send_abort,
     bootstrap_thread.receive_abort,
     bootstrap_thread.mark_failed,
-)
-CLEARING = (
     prefill_scheduler.poll_failed,
     prefill_scheduler.poll_success,
     prefill_scheduler.clear_status,
     prefill_scheduler.clear_infos,
-)
-DRAIN_ACK = (
     bootstrap_thread.register_target,
     bootstrap_thread.answer_inactive,
     bootstrap_thread.check_drained,
@@ -155,131 +272,163 @@ DRAIN_ACK = (
     prefill_scheduler.clear_ack,
     transfer_worker.look_at_count,
     transfer_worker.ack_drained,
+    decode_receiver.receive_ack,
+    decode_scheduler.release_drained,
+    decode_scheduler.release_expired_late,
+    decode_scheduler.release_expired,
+    memory.flush,
+    memory.relocate,
+    victim.victim_takes,
+    victim.victim_takes_buffer,
+    victim.victim_finishes,
+    nic.land,
 )
-BY_ABORT = (
-    bootstrap_thread.register_target,
-    bootstrap_thread.answer_inactive,
-    bootstrap_thread.check_drained,
-    bootstrap_thread.ack_at_once,
-)
-EXPIRY = {Timer.LATE: decode_scheduler.release_expired_late, Timer.ANY: decode_scheduler.release_expired}
-RELEASE = (decode_receiver.receive_ack, decode_scheduler.release_drained, *EXPIRY.values())
-MEMORY = (victim.victim_takes, victim.victim_finishes, nic.land)
-STORY = (
-    *TRANSFER, *SEND_FAULT, decode_scheduler.abort, *FAILURE, *NOTIFICATION, *CLEARING, *DRAIN_ACK, *RELEASE, *MEMORY,
-)  # fmt: skip
 """Every step, in the order in which a story is best told: of several shortest traces the first in it is shown."""
 
 
-def impossible(knobs: Knobs, scenario: Scenario, timer: Timer) -> set[Action]:
-    """Steps of features that are switched off or absent. They are left out, so that each of the others must fire."""
-    gone: set[Action] = set()
-    holds = knobs.hold_enabled and knobs.hold_causes != "none"
-    notifies = scenario.aborts or (knobs.hold_enabled and knobs.hold_causes == "all")
-    if not scenario.aborts:
-        gone.add(decode_scheduler.abort)
-    if not notifies:
-        gone |= {*NOTIFICATION, decode_receiver.receive_ack, *BY_ABORT}
-    if not knobs.hold_enabled or knobs.arm_order == "never":
-        gone.add(decode_scheduler.arm_tracker)
-    if not holds:
-        gone.add(decode_scheduler.release_drained)
-    gone |= {action for when, action in EXPIRY.items() if not holds or when is not timer}
-    if not knobs.acks_drain:
-        gone |= set(DRAIN_ACK)
-    if not knobs.ack_target_survives_clear:
-        gone.add(prefill_scheduler.clear_ack)
-    if knobs.inactive_register == "always":
-        gone.add(bootstrap_thread.answer_inactive)
-    if scenario.split_status:
-        gone.add(prefill_scheduler.arrive)
-    else:
-        gone |= {prefill_scheduler.look_at_room, prefill_scheduler.open_room}
-    if not scenario.send_faults:
-        gone |= set(SEND_FAULT)
-    if not (knobs.poison_on_error or knobs.poison_on_rejected_post):
-        gone.add(transfer_worker.poison)
-    if not knobs.abort_handled:
-        gone |= {bootstrap_thread.mark_failed, *BY_ABORT, decode_receiver.receive_ack}
-    return gone
-
-
-def actions_of(knobs: Knobs, scenario: Scenario, timer: Timer) -> tuple[Action, ...]:
+def actions_of(case: Circumstances) -> tuple[Action, ...]:
     """The steps that can occur, in the order of the story."""
-    gone = impossible(knobs, scenario, timer)
-    return tuple(action for action in STORY if action not in gone)
+    return tuple(action for action in STORY if action not in CONDITIONS or CONDITIONS[action](case))
 
 
-def quiet(s: Drain) -> bool:
-    """Every thread is idle and nothing is on its way."""
-    if s.decode_step != DecodeStep.IDLE:
-        return False
-    for rank in s.all(PrefillRank):
-        threads = (
-            s.scheduler_step[rank] == SchedulerStep.IDLE
-            and s.bootstrap_step[rank] == BootstrapStep.IDLE
-            and s.worker_step[rank] == WorkerStep.IDLE
-        )
-        wires = s.control[rank].length + s.report[rank].length + s.queue[rank].length + s.nic[rank].length
-        if not threads or wires != 0:
-            return False
-    return True
+def quiet(s: Drain) -> int:
+    """Every thread that lives is idle, and nothing is on its way that anybody will take.
+
+    One condition without a branch: it is asked of every state, and a decision tree of it would be large.
+    """
+    busy = 0
+    for decode in s.all(DecodeRank):
+        busy |= s.decode_step[decode] != DecodeStep.IDLE
+        for request in s.all(Request):
+            busy |= s.copy[decode, request] == Copy.RUNNING
+    for prefill in s.all(PrefillRank):
+        worker, bootstrap = s.worker_step[prefill], s.bootstrap_step[prefill]
+        scheduler = s.scheduler_step[prefill]
+        busy |= (scheduler != SchedulerStep.IDLE) & (scheduler != SchedulerStep.DEAD)
+        busy |= (bootstrap != BootstrapStep.IDLE) & (bootstrap != BootstrapStep.DEAD)
+        busy |= (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
+        busy |= (worker != WorkerStep.DEAD) & (s.queue[prefill].length != 0)
+        for decode in served(s, prefill):
+            busy |= (bootstrap != BootstrapStep.DEAD) & (s.control[decode, prefill].length != 0)
+            busy |= s.report[prefill, decode].length != 0
+            busy |= s.aux[prefill, decode].length != 0
+            busy |= s.nic[prefill, decode].length != 0
+    return busy == 0
 
 
 def at_rest(s: Drain) -> int:
-    """Terminal: all is quiet, and each request has ended or is held.
+    """Terminal: all is quiet, and each request has ended, is held, or waits for a transfer that does not come.
 
-    A hold may last for ever here: the timer can be off, and an ack can be withheld.
+    Properties say whether it may. One that waits may keep others from their slots, or from their room number.
     """
-    if not quiet(s):
-        return False
-    held = any(s.life[room] == Life.HELD for room in s.all(Room))
-    for room in s.all(Room):
-        ended = s.life[room] == Life.GONE or s.life[room] == Life.HELD
-        if not ended and not (held and s.life[room] == Life.NEW):
-            return False
-    return True
+    waiting, stuck, new = 0, 0, 0
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            life = s.life[decode, request]
+            waits = (life == Life.HELD) | (life == Life.TRANSFERRING)
+            waiting |= waits
+            new |= life == Life.NEW
+            stuck |= (life != Life.GONE) & (life != Life.NEW) & (waits == 0)
+    return quiet(s) & (stuck == 0) & ((new == 0) | (waiting != 0))
 
 
 def slot_views(s: Drain) -> list[SlotView]:
-    """The memory of decode: each slot with its owner and, for each rank, who wrote it last."""
+    """The memory of decode: each slot with its owner and, for each prefill rank, who wrote it last."""
     views: list[SlotView] = []
-    for slot in s.all(Slot):
-        owner = "free" if s.owner[slot] == NONE else Request.label(s.owner[slot], s.size(Request))
-        rooms = [s.writer[slot, rank] for rank in s.all(PrefillRank)]
-        writers = ["-" if room == NONE else Room.label(room, s.size(Room)) for room in rooms]
-        views.append(SlotView(f"slot {slot}", owner, ", ".join(dict.fromkeys(writers))))
+    for decode in s.all(DecodeRank):
+        where = f"decode {decode} " if s.size(DecodeRank) > 1 else ""
+        for slot in s.all(Slot):
+            owner = "free" if s.owner[decode, slot] == NONE else Owner.label(s.owner[decode, slot], s.size(Owner))
+            requests = [s.writer[decode, slot, prefill] for prefill in partners(s, decode)]
+            writers = ["-" if each == NONE else Owner.label(each, s.size(Owner)) for each in requests]
+            views.append(SlotView(f"{where}slot {slot}", owner, ", ".join(dict.fromkeys(writers))))
+        if s.knobs.metadata:
+            owner = "free" if s.row_owner[decode] == NONE else Owner.label(s.row_owner[decode], s.size(Owner))
+            content = s.row_content[decode]
+            writer = "-" if content == NONE else Owner.label(content, s.size(Owner))
+            views.append(SlotView(f"{where}metadata buffer", owner, writer))
     return views
 
 
-def drain_model(name: str, knobs: Knobs, scenario: Scenario, *, timer: Timer) -> Model:
-    """The model of a profile's knobs in a scenario. `timer` says when a hold can end by its timer."""
+def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
+    """The releases in the topology of a scenario, with the features that it uses."""
+    return Setting(
+        decode=decode,
+        prefill=prefill,
+        paired=scenario.paired,
+        dummies=scenario.dummies,
+        stages=scenario.stages,
+        metadata=scenario.metadata,
+        hisparse=scenario.hisparse,
+        restore="restore-failure" in scenario.ends,
+        router="router-cancel" in scenario.ends,
+        reuse=scenario.reuse or "ended",
+    )
+
+
+def drain_model(name: str, decode: Knobs, prefill: Knobs, scenario: Scenario, *, timer: Timer) -> Model:
+    """The model of two releases in a scenario. `timer` says when a hold can end by its timer."""
     sizes: dict[type[Any], int] = {
-        Room: scenario.rooms,
-        Request: scenario.rooms + 1,
+        Request: scenario.rooms,
+        Room: 1 if scenario.reuse else scenario.rooms,
+        Owner: scenario.rooms + 1,
         PrefillRank: scenario.ranks,
+        DecodeRank: scenario.decode_ranks,
         Chunk: scenario.chunks,
         Slot: scenario.pool,
         SendFault: max(1, scenario.send_faults),
+        Deferral: max(1, scenario.deferrals),
     }
+    setting = setting_of(decode, prefill, scenario)
+    around = Circumstances(setting, scenario, timer)
+    actions = actions_of(around)
     return Model(
         name=f"{name} / {scenario.name}",
         state=Drain,
-        actions=actions_of(knobs, scenario, timer),
+        actions=actions,
+        may_rest=frozenset(each.name for each in actions if each in RESTS and RESTS[each](around)),
         sizes=sizes,
-        knobs=knobs,
+        knobs=setting,
         terminal=at_rest,
+        faults=faults_of(scenario),
         slots=slot_views,
-        bounds={
-            "decode ranks": "1",
-            "prefill ranks": str(scenario.ranks),
-            "rooms": str(scenario.rooms),
-            "victims": "1",
-            "chunks": str(scenario.chunks),
-            "slots": str(scenario.pool),
-            "aborts": "1 a room" if scenario.aborts else "none",
-            "failing sends": str(scenario.send_faults),
-            "status update": "a look and a write" if scenario.split_status else "one step",
-            "release timer": timer.value,
-        },
+        bounds=bounds_of(scenario, timer),
     )
+
+
+def faults_of(scenario: Scenario) -> dict[str, Faults]:
+    """The fault budgets of the wires."""
+    faults: dict[str, Faults] = {}
+    if scenario.lost_controls:
+        faults["control"] = Faults(loss=scenario.lost_controls)
+    if scenario.lost_reports or scenario.doubled_reports:
+        faults["report"] = Faults(loss=scenario.lost_reports, duplication=scenario.doubled_reports)
+    return faults
+
+
+def bounds_of(scenario: Scenario, timer: Timer) -> dict[str, str]:
+    """What a verdict is limited to, in words."""
+    bounds = {
+        "decode ranks": str(scenario.decode_ranks),
+        "prefill ranks": str(scenario.ranks),
+        "rooms": f"1, used {scenario.rooms} times" if scenario.reuse else str(scenario.rooms),
+        "victims": "1",
+        "chunks": str(scenario.chunks),
+        "slots": str(scenario.pool),
+        "aborts": "1 a room" if {"disconnect", "router-cancel"} & set(scenario.ends) else "none",
+        "failing sends": str(scenario.send_faults),
+        "status update": "a look and a write" if scenario.split_status else "one step",
+        "release timer": timer.value,
+    }
+    further = [each for each in scenario.ends if each != "disconnect"]
+    for name, value in (
+        ("further ends", ", ".join(further)),
+        ("events", ", ".join(scenario.events)),
+        ("deferred chunks", scenario.deferrals),
+        ("lost messages to prefill", scenario.lost_controls),
+        ("lost messages to decode", scenario.lost_reports),
+        ("doubled messages to decode", scenario.doubled_reports),
+    ):
+        if value:
+            bounds[name] = str(value)
+    return bounds

@@ -10,7 +10,8 @@ A profile is a TOML file. Each knob is a table of its own:
     evidence = "common/conn.py: CommonKVManager.__init__ (#41023)"
 
 A profile may begin with `inherits = "another profile"` and then lists only what differs. `headline = true` marks those
-that `draincheck verify` checks unless others are named. A value nobody has established is "unknown": it is treated as
+that `draincheck verify` checks unless others are named; `peer` names the profile that mixed versions put on the other
+side. A value nobody has established is "unknown": it is treated as
 the knob's worse value, and the verdict says so.
 """
 
@@ -93,7 +94,14 @@ KNOBS: Mapping[str, KnobSpec] = {
     ),
     "wait_for_siblings": _yes_no("the worker waits for all parts of a failed call", False),
     "release_agreement": KnobSpec("who decides that a hold ends", ("rank_local", "tp"), "rank_local"),
-    "hicache_agreement": _yes_no("ranks agree on the outcome of a host-tier restore", False),
+    "posts_at_once": _yes_no("the worker posts to all decode ranks before it waits for any", True),
+    "defer_waits": _yes_no("a chunk that is put back waits for what was posted of it", False),
+    "second_clear": KnobSpec("whose receiver the end of a hold clears", ("room", "own_life"), "room"),
+    "restore_failure": KnobSpec(
+        "what a decode rank does whose host-tier restore fails", ("frees", "rank_local", "agreed"), "frees"
+    ),
+    "retraction_waits": _yes_no("retraction waits for copies to the host tier", False),
+    "hisparse_held": _yes_no("host pages that are destinations are held like slots", False),
     "idle_counts_holds": _yes_no("flush and role switch wait for holds", False),
     "compaction_sees_holds": _yes_no("compaction leaves held pages in place", False),
     "aux_channel": KnobSpec(
@@ -101,6 +109,7 @@ KNOBS: Mapping[str, KnobSpec] = {
     ),
     "meta_complete": KnobSpec("when a room's metadata is complete", ("exact", "at_least"), "at_least"),
     "policy": KnobSpec("when decode allocates", ("early", "prefill_complete"), "early"),
+    "router_aborts": KnobSpec("whom the router tells that a client has gone", ("one_leg", "both_legs"), "one_leg"),
     "reject": KnobSpec("where a rejected request is stopped", ("handed_off", "after_forward", "at_door"), "handed_off"),
     "checksum": KnobSpec(
         "what happens on a checksum mismatch, with the check on",
@@ -125,6 +134,7 @@ class Profile:
     evidence: Mapping[str, str]
     origin: str
     headline: bool = False
+    peer: str = ""
 
     @property
     def unknown(self) -> tuple[str, ...]:
@@ -143,7 +153,7 @@ class Profile:
 
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, as it stands in its file; `parse_profile` takes it back."""
-        data: dict[str, Any] = {"name": self.name, "title": self.title, "headline": self.headline}
+        data: dict[str, Any] = {"name": self.name, "title": self.title, "headline": self.headline, "peer": self.peer}
         for name, value in self.settings.items():
             data[name] = {"value": value, "evidence": self.evidence[name]}
         return data
@@ -199,8 +209,11 @@ def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profi
     headline = data.get("headline", False)
     if not isinstance(headline, bool):
         raise ProfileError(f"{origin}: headline is {headline!r}; allowed: true, false")
+    peer = data.get("peer", "")
+    if not isinstance(peer, str):
+        raise ProfileError(f"{origin}: peer is {peer!r}; give the name of a profile, or leave it out")
     for key in data:
-        if key not in KNOBS and key not in ("name", "title", "headline", "inherits"):
+        if key not in KNOBS and key not in ("name", "title", "headline", "inherits", "peer"):
             close = get_close_matches(key, KNOBS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"knobs are {', '.join(KNOBS)}"
             raise ProfileError(f"{origin}: unknown knob {key}; {hint}")
@@ -213,7 +226,7 @@ def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profi
         else:
             settings[key], evidence[key] = _knob(data, key, spec, origin)
     _check_consistent(settings, origin)
-    return Profile(name, title, settings, evidence, origin, headline)
+    return Profile(name, title, settings, evidence, origin, headline, peer)
 
 
 def _base(data: Mapping[str, Any], origin: str, depth: int) -> Profile | None:

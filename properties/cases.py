@@ -6,29 +6,64 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..models.drain import DEFAULT, SCENARIOS, Scenario, Timer, drain_model
-from ..models.profile import Profile, load_profile
+from ..models.drain import Circumstances, Timer, drain_model, setting_of
+from ..models.profile import Profile, ProfileError, load_profile
 from ..models.reference import reference
+from ..models.scenario import DEFAULT, SCENARIOS, Scenario
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
 from .check import Check
-from .delay import holds_end_by_drain
+from .progress import holds_end_by_drain, rooms_are_forgotten, slots_come_back, transfers_end_without_timeout
+from .property import Probe, Property
 from .safety import (
+    acks_are_true,
+    copies_read_their_own,
     drained_hold,
     frees_only_its_own,
     live_write_of_ended_request,
+    no_late_metadata,
     no_late_write,
+    ranks_decide_alike,
     reads_what_was_written_for_it,
     release_under_live_write,
     reuse_after_drain,
+    transfer_finished,
 )
 
-SAFETY = (no_late_write, reads_what_was_written_for_it, frees_only_its_own)
-DELAYS = frozenset({holds_end_by_drain.name})
+SAFETY = (
+    no_late_write,
+    reads_what_was_written_for_it,
+    frees_only_its_own,
+    no_late_metadata,
+    copies_read_their_own,
+    ranks_decide_alike,
+)
+"""What must hold whenever the release timer fires."""
+
+MEANS = (acks_are_true,)
+"""What the safety of the drain rests on."""
+
+WEAKNESSES = frozenset(each.name for each in MEANS)
+"""Properties whose failure loses nothing by itself."""
+
+PROGRESS = (holds_end_by_drain, transfers_end_without_timeout, slots_come_back, rooms_are_forgotten)
+"""What must come to an end without a timer, asked while every timer is off."""
+
+LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name})
+"""Properties whose failure loses memory or a room number for good."""
+
+DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name})
 """Properties whose failure costs time, and no data."""
 
-LEAKS = frozenset[str]()
-"""Properties and promises whose failure loses no data, and something is never given back."""
+NOT_MODELLED = "not modelled"
+FEATURES: Mapping[str, str] = {
+    "router_aborts": "router-cancel",
+    "reject": "reject",
+    "checksum": "checksum-mismatch",
+    "restore_failure": "restore-failure",
+    "retraction_waits": "preemption",
+}
+"""Knobs that matter only where a request can end in a certain way."""
 
 INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
 
@@ -62,40 +97,80 @@ class Case:
     assumed: Mapping[str, object] | None = None
 
 
-def drain_case(profile: Profile, scenario: Scenario, *, timer: bool = True) -> Case:
-    """The case of a profile in a scenario. `timer=False` leaves the release timer switched off."""
-    knobs = profile.knobs
-    holds = knobs.hold_enabled and knobs.hold_causes != "none"
-    drains = holds and knobs.acks_drain
+def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None = None, timer: bool = True) -> Case:
+    """The case of a profile in a scenario. `timer=False` leaves the release timer switched off.
+
+    `prefill` is the profile of the prefill side; by default the same, or with mixed versions the peer. Raises
+    ProfileError if the profile names none.
+    """
+    prefill = prefill or (peer_of(profile) if scenario.peer else profile)
+    around = Circumstances(setting_of(profile.knobs, prefill.knobs, scenario), scenario, Timer.OFF)
 
     def question(when: Timer) -> Question:
-        probes = [live_write_of_ended_request]
-        properties = (*SAFETY, holds_end_by_drain) if holds and when is Timer.OFF else SAFETY
-        probes += [drained_hold, reuse_after_drain] if drains else []
-        probes += [release_under_live_write] if when is Timer.ANY else []
-        check = Check(drain_model(profile.name, knobs, scenario, timer=when), properties, tuple(probes))
-        source = {"kind": "drain", "profile": profile.as_data(), "scenario": asdict(scenario), "timer": when.value}
-        return Question(check, tuple(probe.name for probe in probes), source)
+        properties = (*SAFETY, *MEANS, *progress_of(scenario)) if when is Timer.OFF else SAFETY
+        probes = probes_of(around)
+        if when is Timer.ANY and around.writes_outlive:
+            probes.append(release_under_live_write)
+        model = drain_model(profile.name, profile.knobs, prefill.knobs, scenario, timer=when)
+        source = {
+            "kind": "drain",
+            "profile": profile.as_data(),
+            "prefill": prefill.as_data(),
+            "scenario": asdict(scenario),
+            "timer": when.value,
+        }
+        return Question(Check(model, properties, tuple(probes)), tuple(each.name for each in probes), source)
 
+    timed = timer and around.holds
+    witnesses = probes_of(around)
     return Case(
         profile=profile.name,
         scenario=scenario.name,
         untimed=question(Timer.OFF),
-        timed=question(Timer.ANY) if holds and timer else None,
-        patient=question(Timer.LATE) if holds and timer else None,
-        witness=reuse_after_drain.name if drains else live_write_of_ended_request.name,
-        assumed={name: getattr(knobs, name, "not modelled") for name in profile.unknown},
+        timed=question(Timer.ANY) if timed else None,
+        patient=question(Timer.LATE) if timed else None,
+        witness=witnesses[-1].name,
+        assumed={
+            name: getattr(profile.knobs, name, NOT_MODELLED) for name in profile.unknown if matters(name, scenario)
+        },
     )
+
+
+def peer_of(profile: Profile) -> Profile:
+    """The profile that mixed versions put on the other side. Raises ProfileError if the profile names none."""
+    if not profile.peer:
+        raise ProfileError(f'{profile.origin}: mixed versions need a peer; write peer = "..." at the top')
+    return load_profile(profile.peer)
+
+
+def matters(knob: str, scenario: Scenario) -> bool:
+    """Whether a knob can matter in a scenario."""
+    return knob not in FEATURES or FEATURES[knob] in scenario.ends
+
+
+def progress_of(scenario: Scenario) -> tuple[Property, ...]:
+    """What must end without a timer. Of holds and transfers nothing is asked where a message or a process is lost."""
+    lossy = scenario.lost_controls or scenario.lost_reports or {"worker-death", "node-failure"} & set(scenario.ends)
+    return tuple(each for each in PROGRESS if each.name not in DELAYS or not lossy)
+
+
+def probes_of(around: Circumstances) -> list[Probe]:
+    """What must be reached for a pass to count; the last is the witness to show."""
+    if around.drains and around.writes_outlive:
+        return [live_write_of_ended_request, drained_hold, reuse_after_drain]
+    if around.writes_outlive:
+        return [live_write_of_ended_request]
+    return [transfer_finished]
 
 
 def cases_of(name_or_path: str, scenarios: Sequence[str] = (), *, timer: bool = True, **sizes: int) -> list[Case]:
     """The cases of a profile of the catalogue, or of a TOML file, in some scenarios (default: those of DEFAULT).
 
-    Sizes are those of Scenario: rooms, ranks, chunks, slots. Raises ProfileError or DeclarationError.
+    Sizes are those of Scenario: rooms, ranks, decode_ranks, chunks, slots. Raises ProfileError or DeclarationError.
     """
     profile = load_profile(name_or_path)
     chosen = [scenario_with(name, sizes) for name in scenarios or DEFAULT]
-    return [drain_case(profile, scenario, timer=timer) for scenario in chosen]
+    return [drain_case(profile, scenario, timer=timer) for scenario in chosen if profile.peer or not scenario.peer]
 
 
 def reference_case(timer: int | None = None) -> Case:

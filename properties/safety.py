@@ -1,53 +1,112 @@
-"""What must hold in the abort/drain protocol, whatever is aborted, fails or is late."""
+"""What must hold of decode's memory in the abort/drain protocol, whatever is aborted, fails or is late."""
 
 from __future__ import annotations
 
 from ..protocol.language import NONE
-from ..protocol.roles.state import Chunk, Drain, Life, PrefillRank, Request, Room, Slot
+from ..protocol.roles.indices import Chunk, DecodeRank, Owner, Request, Slot
+from ..protocol.roles.nic import write_is_live
+from ..protocol.roles.state import Drain
+from ..protocol.roles.steps import Life
+from ..protocol.roles.topology import partners, writers
 from .property import claim, invariant, probe
 
 
 @invariant
 def no_late_write(s: Drain) -> None:
     """No write lands in a slot that another request owns."""
-    for slot in s.all(Slot):
+    for decode in s.all(DecodeRank):
+        for slot in s.all(Slot):
+            claim(
+                s.struck[decode, slot] == NONE,
+                "no write landed in the slot while another request owned it",
+                decode=decode,
+                slot=slot,
+                owner=s.owner[decode, slot],
+                written_for=s.struck[decode, slot],
+            )
+
+
+@invariant
+def no_late_metadata(s: Drain) -> None:
+    """No metadata content lands in a buffer that another request owns."""
+    for decode in s.all(DecodeRank):
         claim(
-            s.struck[slot] == NONE,
-            "no write landed in the slot while another request owned it",
-            slot=slot,
-            owner=s.owner[slot],
-            written_by_room=s.struck[slot],
+            s.struck_row[decode] == NONE,
+            "no metadata landed in the buffer while another request owned it",
+            decode=decode,
+            owner=s.row_owner[decode],
+            written_for=s.struck_row[decode],
         )
 
 
 @invariant
 def reads_what_was_written_for_it(s: Drain) -> None:
     """A request that decodes finds in each of its slots what every prefill rank wrote for it."""
-    for room in s.all(Room):
-        if s.life[room] == Life.DECODING:
-            for chunk in s.all(Chunk):
-                for rank in s.all(PrefillRank):
-                    claim(
-                        s.writer[s.slot[room, chunk], rank] == room,
-                        "the rank's part of the slot was written for the room that reads it",
-                        room=room,
-                        chunk=chunk,
-                        rank=rank,
-                    )
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            if s.life[decode, request] == Life.DECODING:
+                for chunk in s.all(Chunk):
+                    for prefill in writers(s, decode):
+                        slot = s.slot[decode, request, chunk]
+                        claim(
+                            slot == NONE or s.writer[decode, slot, prefill] == request,
+                            "the prefill rank's part of the slot was written for the request that reads it",
+                            decode=decode,
+                            request=request,
+                            chunk=chunk,
+                            prefill=prefill,
+                        )
 
 
 @invariant
 def frees_only_its_own(s: Drain) -> None:
     """A request gives back only slots that it owns, and each once."""
-    claim(s.stray_free == NONE, "no slot was given back by a request that did not own it", slot=s.stray_free)
+    for decode in s.all(DecodeRank):
+        claim(
+            s.stray_free[decode] == NONE,
+            "no slot was given back by a request that did not own it",
+            decode=decode,
+            slot=s.stray_free[decode],
+        )
+
+
+@invariant
+def copies_read_their_own(s: Drain) -> None:
+    """A copy to the host tier reads only slots that no other request has got meanwhile."""
+    for decode in s.all(DecodeRank):
+        claim(
+            s.foreign_copy[decode] == NONE,
+            "no copy read a slot that another request owned",
+            decode=decode,
+            copied_for=s.foreign_copy[decode],
+        )
+
+
+@invariant
+def ranks_decide_alike(s: Drain) -> None:
+    """Decode's ranks, which schedule together, admit the same requests."""
+    claim(not s.parted, "every rank took the same decision")
+
+
+@invariant
+def acks_are_true(s: Drain) -> None:
+    """When an ack is counted, no write of its prefill rank for the request is in flight, and none is launched later."""
+    for decode in s.all(DecodeRank):
+        claim(
+            s.false_ack[decode] == NONE,
+            "no write was in flight or launched behind an ack that counted",
+            decode=decode,
+            request=s.false_ack[decode],
+        )
 
 
 @probe
 def live_write_of_ended_request(s: Drain) -> int:
     """A write is in flight whose request has ended on decode, or is held."""
-    for rank in s.all(PrefillRank):
-        for write in s.nic[rank].waiting():
-            if s.life[write.room] == Life.HELD or s.life[write.room] == Life.GONE:
+    for request in s.all(Request):
+        for decode in s.all(DecodeRank):
+            ended = s.life[decode, request] == Life.HELD or s.life[decode, request] == Life.GONE
+            if ended and write_is_live(s, request):
                 return True
     return False
 
@@ -55,22 +114,30 @@ def live_write_of_ended_request(s: Drain) -> int:
 @probe
 def drained_hold(s: Drain) -> int:
     """A hold has ended because every rank acknowledged."""
-    return any(s.drained[room] for room in s.all(Room))
+    return any(s.drained[request] for request in s.all(Request))
 
 
 @probe
 def reuse_after_drain(s: Drain) -> int:
     """A write has landed in a held slot, every rank has acknowledged, and the victim has got the slot."""
-    for room in s.all(Room):
-        if s.landed_held[room] and s.drained[room]:
-            for slot in s.all(Slot):
-                for rank in s.all(PrefillRank):
-                    if s.owner[slot] == s.size(Request) - 1 and s.writer[slot, rank] == room:
-                        return True
+    for request in s.all(Request):
+        if s.landed_held[request] and s.drained[request]:
+            for decode in s.all(DecodeRank):
+                for slot in s.all(Slot):
+                    for prefill in partners(s, decode):
+                        taken = s.owner[decode, slot] == s.size(Owner) - 1
+                        if taken and s.writer[decode, slot, prefill] == request:
+                            return True
     return False
 
 
 @probe
 def release_under_live_write(s: Drain) -> int:
-    """The release timer has fired while a write of the room was live."""
+    """The release timer has fired while a write of the request was live."""
     return s.released_live != NONE
+
+
+@probe
+def transfer_finished(s: Drain) -> int:
+    """A request decodes with what prefill has sent."""
+    return any(s.life[0, request] == Life.DECODING for request in s.all(Request))

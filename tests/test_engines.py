@@ -10,7 +10,7 @@ import pytest
 import toys
 from draincheck.explorer.search import compile_check, search
 from draincheck.explorer.trace import follow
-from draincheck.models.drain import DEFAULT, SCENARIOS
+from draincheck.models.scenario import DEFAULT, SCENARIOS
 from draincheck.models.profile import headlines, load_profile
 from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties

@@ -23,10 +23,10 @@ from draincheck.explorer.search import Limits, search
 from draincheck.explorer.storage import TraceFileError
 from draincheck.explorer.trace import ReplayError, Trace, follow, promise_trace
 from draincheck.explorer.verify import Verdict, exit_code, verify
-from draincheck.models.drain import SCENARIOS
 from draincheck.models.model import Model, Step, Values
 from draincheck.models.profile import load_profile
 from draincheck.models.reference import Phase, reference
+from draincheck.models.scenario import SCENARIOS
 from draincheck.properties.cases import Case, Question, drain_case, reference_case, scenario_with
 from draincheck.properties.check import Check
 from draincheck.properties.property import Promise, claim, invariant, promise
@@ -422,7 +422,10 @@ STRICT = frozenset(each.name for each in reference().actions) - {"drop_ack", "ab
 def test_a_broken_promise_is_a_leak() -> None:
     row = verify(promise_case(hold_ends(0), hold_ends(1), fair=STRICT))
     assert row.verdict is Verdict.LEAKS and exit_code([row]) == 1
-    assert [(each.verdict, each.subject) for each in row.findings] == [(Verdict.LEAKS, "hold_0_ends")]
+    assert [(each.verdict, each.subject) for each in row.findings] == [
+        (Verdict.LEAKS, "hold_0_ends"),
+        (Verdict.LEAKS, "hold_1_ends"),
+    ]
     assert row.trace is not None and row.trace.kind == "promise"
     assert row.unfair == ("abort", "drop_ack") and row.run.verdict is Verdict.LEAKS
     assert any(line.endswith("but for those of: abort, drop_ack") for line in legend([row]))
@@ -444,7 +447,7 @@ def test_a_property_may_be_a_leak_and_does_not_end_the_search(monkeypatch: pytes
             claim(s.phase[q] != Phase.HELD, "the room is not held", q=q)
 
     monkeypatch.setattr(verify_module, "LEAKS", frozenset({"is_never_held"}))
-    monkeypatch.setattr(verify_module, "OF_TIME", frozenset({"is_never_held"}))
+    monkeypatch.setattr(verify_module, "LOSSLESS", frozenset({"is_never_held"}))
     case = promise_case(ticks=1)
     assert case.timed is not None
     question = replace(case.untimed, check=replace(case.untimed.check, properties=(is_never_held,)))

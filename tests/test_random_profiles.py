@@ -7,7 +7,7 @@ from dataclasses import replace
 import oracle
 from draincheck.explorer.search import search
 from draincheck.explorer.verify import Verdict, verify
-from draincheck.models.drain import SCENARIOS, Scenario
+from draincheck.models.scenario import SCENARIOS, Scenario
 from draincheck.models.profile import KNOBS, MODELLED, Profile, Setting, load_profile
 from draincheck.properties.cases import Question, drain_case
 from hypothesis import assume, given, settings

@@ -19,7 +19,8 @@ from draincheck.explorer.tracer import (
     count_leaves,
     trace,
 )
-from draincheck.models.drain import SCENARIOS, Timer, drain_model
+from draincheck.models.drain import Timer, drain_model
+from draincheck.models.scenario import SCENARIOS
 from draincheck.models.model import Model, Values
 from draincheck.models.profile import headlines, load_profile
 from draincheck.models.reference import reference

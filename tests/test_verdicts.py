@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 from draincheck.explorer.verify import Row, Verdict, exit_code, verify
-from draincheck.models.drain import DEFAULT, SCENARIOS
+from draincheck.models.scenario import DEFAULT, SCENARIOS
 from draincheck.models.profile import Profile, Setting, headlines, load_profile
 from draincheck.properties.cases import drain_case, reference_case, scenario_with
 

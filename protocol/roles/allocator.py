@@ -6,31 +6,47 @@ mem_cache allocators and common.py: release_kv_cache; decode.py: DecodePreallocQ
 from __future__ import annotations
 
 from ..language import NONE, ghost_code, require
-from .state import Chunk, Drain, Slot
+from .indices import Chunk, Slot
+from .state import Drain
 
 
-def allocate(s: Drain, room: int) -> None:
-    """Gives the room the lowest free slots, one for each chunk; disabled if there are too few."""
+def allocate(s: Drain, decode: int, request: int) -> None:
+    """Gives the request the lowest free slots of the rank, one for each chunk; disabled if there are too few.
+
+    With metadata buffers, it needs the rank's buffer as well.
+    """
     given = 0
     for slot in s.all(Slot):
-        if given < s.size(Chunk) and s.owner[slot] == NONE:
-            s.owner[slot] = room
-            s.slot[room, given] = slot
+        if given < s.size(Chunk) and s.owner[decode, slot] == NONE:
+            s.owner[decode, slot] = request
+            s.slot[decode, request, given] = slot
             given += 1
     require(given == s.size(Chunk))
+    if s.knobs.metadata:
+        require(s.row_owner[decode] == NONE)
+        s.row_owner[decode] = request
 
 
-def release(s: Drain, room: int) -> None:
-    """Gives back what the room was given, whoever may write to it by now."""
+def release(s: Drain, decode: int, request: int) -> None:
+    """Gives back what the request was given and still has, whoever may write to it by now."""
     for chunk in s.all(Chunk):
-        slot = s.slot[room, chunk]
-        note_release(s, room, slot)
-        s.owner[slot] = NONE
-        s.slot[room, chunk] = NONE
+        slot = s.slot[decode, request, chunk]
+        if slot != NONE:
+            note_release(s, decode, request, slot)
+            s.owner[decode, slot] = NONE
+            s.slot[decode, request, chunk] = NONE
+    release_row(s, decode, request)
+
+
+def release_row(s: Drain, decode: int, request: int) -> None:
+    """Gives back the metadata buffer, emptied."""
+    if s.knobs.metadata and s.row_owner[decode] == request:
+        s.row_owner[decode] = NONE
+        s.row_content[decode] = NONE
 
 
 @ghost_code
-def note_release(s: Drain, room: int, slot: int) -> None:
+def note_release(s: Drain, decode: int, request: int, slot: int) -> None:
     """Keeps whether a slot is given back by somebody who does not own it."""
-    if s.owner[slot] != room:
-        s.stray_free = slot
+    if s.owner[decode, slot] != request:
+        s.stray_free[decode] = slot

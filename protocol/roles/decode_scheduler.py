@@ -1,270 +1,431 @@
 """The decode scheduler: reserves slots, tells prefill where to write, and decides when slots are free again.
 
 managers/scheduler.py: abort_request; disaggregation/decode.py: DecodePreallocQueue, DecodeTransferQueue;
-disaggregation/common/conn.py: CommonKVReceiver.
+disaggregation/common/conn.py: CommonKVReceiver. Decode's ranks schedule in lock-step: they poll together and take
+the minimum, and in between each goes at its own pace.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..language import action, ghost_code, require
-from .allocator import allocate, release
+from .allocator import allocate, release, release_row
+from .indices import Chunk, DecodeRank, Request
+from .messages import ControlKind, ReportKind
 from .room_status import is_open
-from .state import (
+from .router import is_submitted
+from .state import Drain
+from .steps import (
     BootstrapStep,
-    Chunk,
-    ControlKind,
+    Copy,
     DecodeStep,
-    Drain,
     Life,
     Poll,
-    PrefillRank,
-    Room,
+    Restore,
     SchedulerStep,
     Sender,
     WorkerStep,
 )
+from .topology import partners, room_of, same_room, writers
 
-LANE = "decode scheduler"
+LANE = "decode {decode} scheduler"
+GROUP = "decode 0 scheduler"
 
 
-def idle(s: Drain) -> bool:
-    """Whether the scheduler can begin something: it is one thread."""
-    return s.decode_step == DecodeStep.IDLE
+def idle(s: Drain, decode: int) -> bool:
+    """Whether the rank's scheduler can begin something: it is one thread."""
+    return s.decode_step[decode] == DecodeStep.IDLE
+
+
+def all_idle(s: Drain) -> bool:
+    """Whether the ranks can do something together."""
+    return all(idle(s, decode) for decode in s.all(DecodeRank))
+
+
+def deciders(s: Drain, decode: int) -> Sequence[int]:
+    """The ranks that decide about holds together with this one: all of them, begun by the first, or it alone."""
+    if s.knobs.releases_together:
+        require(decode == 0)
+        return s.all(DecodeRank)
+    return [decode]
+
+
+@ghost_code
+def note_parting(s: Drain) -> None:
+    """Keeps that some ranks go on with a request and others do not."""
+    s.parted = True
 
 
 @action(LANE, toward="allocator")
-def preallocate(s: Drain, room: Room) -> None:
+def preallocate(s: Drain, decode: DecodeRank, request: Request) -> None:
     """Decode reserves slots for the request, and its receiver waits for the transfer.
 
     decode.py: DecodePreallocQueue.pop_preallocated.
     """
-    require(idle(s) and s.life[room] == Life.NEW)
-    allocate(s, room)
-    s.life[room] = Life.PREALLOCATED
-    s.poll[room] = Poll.WAITING
+    require(idle(s, decode) and s.life[decode, request] == Life.NEW and is_submitted(s, request))
+    allocate(s, decode, request)
+    s.life[decode, request] = Life.PREALLOCATED
+    s.poll[decode, room_of(s, request)] = Poll.WAITING
 
 
 @action(LANE)
-def publish(s: Drain, room: Room) -> None:
+def publish(s: Drain, decode: DecodeRank, request: Request) -> None:
     """Decode sends every prefill rank the metadata: from here on the slots can be written.
 
     common/conn.py: CommonKVReceiver.send_metadata.
     """
-    require(idle(s) and s.life[room] == Life.PREALLOCATED)
+    require(idle(s, decode) and s.life[decode, request] == Life.PREALLOCATED)
     for chunk in s.all(Chunk):
-        s.destination[room, chunk] = s.slot[room, chunk]
-    for rank in s.all(PrefillRank):
-        s.control[rank].send(kind=ControlKind.METADATA, room=room, generation=0)
-    s.life[room] = Life.TRANSFERRING
+        s.destination[decode, request, chunk] = s.slot[decode, request, chunk]
+    for prefill in partners(s, decode):
+        room = room_of(s, request)
+        s.control[decode, prefill].send(kind=ControlKind.METADATA, room=room, generation=0, request=request)
+    s.life[decode, request] = Life.TRANSFERRING
 
 
 @action(LANE)
-def abort(s: Drain, room: Room) -> None:
-    """The client is gone: the receiver fails, and prefill will be told.
+def abort(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The client is gone: the receiver fails, and prefill will be told. Every rank gets the client's abort.
 
     managers/scheduler.py: abort_request; common/conn.py: CommonKVReceiver.abort.
     """
-    require(idle(s) and s.life[room] == Life.TRANSFERRING and not s.notified[room])
-    s.poll[room] = Poll.FAILED
-    begin_notification(s, room)
-
-
-def begin_notification(s: Drain, room: int) -> None:
-    """The scheduler turns to telling prefill; when it arms the tracker differs between releases (#41402)."""
-    s.decode_room = room
-    arms_first = s.knobs.hold_enabled and s.knobs.arm_order == "before"
-    s.decode_step = DecodeStep.ARM if arms_first else DecodeStep.SEND
+    require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING and not s.notified[decode, request])
+    require(not s.knobs.router or s.told_decode[request])
+    s.cancelled[decode, request] = True
+    s.poll[decode, room_of(s, request)] = Poll.FAILED
+    begin_notification(s, decode, request)
 
 
 @action(LANE)
-def arm_tracker(s: Drain) -> None:
+def abort_unpublished(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The client is gone before decode has reserved anything: prefill is told, without a generation, and that is all.
+
+    managers/scheduler.py: abort_request, entry of the prealloc queue; a request without slots is not held.
+    """
+    require(idle(s, decode) and s.life[decode, request] == Life.NEW and is_submitted(s, request))
+    require(not s.knobs.router or s.told_decode[request])
+    for prefill in partners(s, decode):
+        room = room_of(s, request)
+        s.control[decode, prefill].send(kind=ControlKind.ABORT, room=room, generation=0, request=0)
+    s.life[decode, request] = Life.GONE
+
+
+@action(LANE)
+def waiting_timeout(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The transfer takes too long: the receiver fails, by the clock of this rank, and prefill will be told.
+
+    common/conn.py: CommonKVReceiver._check_waiting_timeout. Up to 0.5.20 nothing arms the tracker on this path.
+    """
+    require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING and not s.notified[decode, request])
+    require(s.poll[decode, room_of(s, request)] == Poll.WAITING)
+    s.poll[decode, room_of(s, request)] = Poll.FAILED
+    begin_notification(s, decode, request)
+    if s.knobs.decode.arm_order == "after":
+        s.decode_step[decode] = DecodeStep.SEND_UNARMED
+
+
+@action(LANE)
+def see_node_failure(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The heartbeat finds a prefill process dead: the room fails.
+
+    common/conn.py: _start_heartbeat_checker_thread, _handle_node_failure.
+    """
+    require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING)
+    require(s.poll[decode, room_of(s, request)] == Poll.WAITING)
+    dead = 0
+    for prefill in partners(s, decode):
+        dead |= s.dead[prefill]
+    require(dead)
+    s.poll[decode, room_of(s, request)] = Poll.FAILED
+
+
+def begin_notification(s: Drain, decode: int, request: int) -> None:
+    """The scheduler turns to telling prefill; when it arms the tracker differs between releases (#41402)."""
+    s.decode_request[decode] = request
+    arms_first = s.knobs.decode.hold_enabled and s.knobs.decode.arm_order == "before"
+    s.decode_step[decode] = DecodeStep.ARM if arms_first else DecodeStep.SEND
+
+
+@action(LANE)
+def arm_tracker(s: Drain, decode: DecodeRank) -> None:
     """Decode begins to count acks of the room, from none.
 
     common/conn.py: register_deferred_abort_room; before the ABORT is sent since 0.5.21 (#41402).
     """
-    require(s.decode_step == DecodeStep.ARM)
-    room = s.decode_room
-    s.generation += 1
-    s.tracker[room] = True
-    s.tracker_generation[room] = s.generation
-    for rank in s.all(PrefillRank):
-        s.acked[room, rank] = False
-    if s.knobs.arm_order == "before":
-        s.decode_step = DecodeStep.SEND
+    require(s.decode_step[decode] == DecodeStep.ARM)
+    room = room_of(s, s.decode_request[decode])
+    s.generation[decode] += 1
+    s.tracker[decode, room] = True
+    s.tracker_generation[decode, room] = s.generation[decode]
+    for prefill in partners(s, decode):
+        s.acked[decode, room, prefill] = False
+    if s.knobs.decode.arm_order == "before":
+        s.decode_step[decode] = DecodeStep.SEND
     else:
-        end_notification(s)
+        end_notification(s, decode)
 
 
 @action(LANE)
-def send_abort(s: Drain) -> None:
+def send_abort(s: Drain, decode: DecodeRank) -> None:
     """Decode sends ABORT to every prefill rank, with the generation if the release has tags.
 
     common/conn.py: CommonKVReceiver._send_abort_notification (#27372; tags: #37077).
     """
-    require(s.decode_step == DecodeStep.SEND)
-    room = s.decode_room
-    generation = s.tracker_generation[room] if s.knobs.gen_tags else 0
-    for rank in s.all(PrefillRank):
-        s.control[rank].send(kind=ControlKind.ABORT, room=room, generation=generation)
-    s.notified[room] = True
-    if s.knobs.arm_order == "after" and s.life[room] != Life.FAILING and s.knobs.hold_enabled:
-        s.decode_step = DecodeStep.ARM
+    unarmed = s.decode_step[decode] == DecodeStep.SEND_UNARMED
+    require(unarmed or s.decode_step[decode] == DecodeStep.SEND)
+    request = s.decode_request[decode]
+    room = room_of(s, request)
+    generation = s.tracker_generation[decode, room] if s.knobs.decode.gen_tags else 0
+    for prefill in partners(s, decode):
+        s.control[decode, prefill].send(kind=ControlKind.ABORT, room=room, generation=generation, request=0)
+    s.notified[decode, request] = True
+    arms_now = s.knobs.decode.arm_order == "after" and s.knobs.decode.hold_enabled
+    if arms_now and not unarmed and s.life[decode, request] != Life.FAILING:
+        s.decode_step[decode] = DecodeStep.ARM
     else:
-        end_notification(s)
+        end_notification(s, decode)
 
 
-def end_notification(s: Drain) -> None:
+def end_notification(s: Drain, decode: int) -> None:
     """Back to where the notification was begun from."""
-    if s.life[s.decode_room] == Life.FAILING:
-        s.decode_step = DecodeStep.DISPOSE
+    if s.life[decode, s.decode_request[decode]] == Life.FAILING:
+        s.decode_step[decode] = DecodeStep.DISPOSE
     else:
-        go_idle(s)
+        go_idle(s, decode)
 
 
-def go_idle(s: Drain) -> None:
-    """The scheduler has finished with a room."""
-    s.decode_step = DecodeStep.IDLE
-    s.decode_room = 0
+def go_idle(s: Drain, decode: int) -> None:
+    """The scheduler has finished with a request."""
+    s.decode_step[decode] = DecodeStep.IDLE
+    s.decode_request[decode] = 0
 
 
-@action(LANE)
-def take_failed(s: Drain, room: Room) -> None:
-    """The scheduler sees that the transfer has failed, and clears the receiver.
+def require_polled(s: Drain, request: int) -> None:
+    """The ranks poll the transfer together: all have it in the transfer queue, and all have had a client's abort."""
+    for decode in s.all(DecodeRank):
+        require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING)
+        require(s.cancelled[decode, request] == s.cancelled[0, request])
+
+
+@action(GROUP)
+def take_failed(s: Drain, request: Request) -> None:
+    """A rank's transfer has failed, so it has failed on all; each clears its receiver and goes on by itself.
 
     decode.py: DecodeTransferQueue.pop_transferred; common/conn.py: CommonKVReceiver.clear. Since 0.5.21 a failure
     that decode did not start is notified here (#41404).
     """
-    require(idle(s) and s.life[room] == Life.TRANSFERRING and s.poll[room] == Poll.FAILED)
-    s.poll[room] = Poll.MISSING
-    for rank in s.all(PrefillRank):
-        s.responded[room, rank] = False
-    s.life[room] = Life.FAILING
-    if not s.notified[room] and s.knobs.hold_enabled and s.knobs.hold_causes == "all":
-        begin_notification(s, room)
+    require_polled(s, request)
+    room = room_of(s, request)
+    failed = 0
+    for decode in s.all(DecodeRank):
+        failed |= s.poll[decode, room] == Poll.FAILED
+        if s.knobs.restore and s.knobs.decode.restore_failure == "agreed":
+            restored = s.restore[decode, request] != Restore.FAILED
+            failed |= not restored and s.poll[decode, room] == Poll.SUCCESS
+    require(failed)
+    for decode in s.all(DecodeRank):
+        fail_on_rank(s, decode, request)
+
+
+def fail_on_rank(s: Drain, decode: int, request: int) -> None:
+    """The rank clears the receiver of a failed transfer, and turns to notifying or to its memory."""
+    clear_receiver(s, decode, request)
+    s.cancelled[decode, request] = False
+    s.life[decode, request] = Life.FAILING
+    if s.knobs.hisparse and not s.knobs.decode.hisparse_held:
+        release(s, decode, request)
+    knobs = s.knobs.decode
+    if not s.notified[decode, request] and knobs.hold_enabled and knobs.hold_causes == "all":
+        begin_notification(s, decode, request)
     else:
-        s.decode_room = room
-        s.decode_step = DecodeStep.DISPOSE
+        s.decode_request[decode] = request
+        s.decode_step[decode] = DecodeStep.DISPOSE
+
+
+def clear_receiver(s: Drain, decode: int, request: int) -> None:
+    """The room's status and responses are dropped. common/conn.py: CommonKVReceiver.clear."""
+    room = room_of(s, request)
+    s.poll[decode, room] = Poll.MISSING
+    for prefill in partners(s, decode):
+        s.responded[decode, room, prefill] = False
 
 
 @action(LANE, toward="allocator")
-def dispose(s: Drain) -> None:
+def dispose(s: Drain, decode: DecodeRank) -> None:
     """Either the slots are held until the writes have stopped, or they are free now.
 
-    decode.py: DecodeTransferQueue.pop_transferred, _defer_release, _release_request (#35049, #41404).
+    decode.py: DecodeTransferQueue.pop_transferred, _defer_release, _release_request (#35049, #41404). In 0.5.23 the
+    ranks agree: if one holds, all do.
     """
-    require(s.decode_step == DecodeStep.DISPOSE)
-    room = s.decode_room
-    if s.knobs.hold_enabled and s.knobs.hold_causes != "none" and s.notified[room]:
-        s.life[room] = Life.HELD
-    else:
-        release(s, room)
-        s.life[room] = Life.GONE
-    go_idle(s)
+    ranks = deciders(s, decode)
+    request = s.decode_request[decode]
+    notified = 0
+    for each in ranks:
+        require(s.decode_step[each] == DecodeStep.DISPOSE and s.decode_request[each] == request)
+        notified |= s.notified[each, request]
+    for each in ranks:
+        if s.knobs.decode.holds and notified:
+            s.life[each, request] = Life.HELD
+        else:
+            release(s, each, request)
+            s.life[each, request] = Life.GONE
+        go_idle(s, each)
 
 
 @action(LANE, toward="allocator")
-def release_drained(s: Drain, room: Room) -> None:
-    """Every notified rank has acknowledged: the hold ends.
+def release_drained(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """Every notified prefill rank has acknowledged: the hold ends.
 
-    decode.py: DecodeTransferQueue.resolve_deferred_releases, _do_release.
+    decode.py: DecodeTransferQueue.resolve_deferred_releases, _do_release; common/conn.py: is_abort_release_safe,
+    which looks at whatever tracker the room has by now. In 0.5.23 the hold ends when all ranks are ready.
     """
-    require(idle(s) and s.life[room] == Life.HELD and s.tracker[room])
-    for rank in s.all(PrefillRank):
-        require(s.acked[room, rank])
-    note_drained(s, room)
-    end_hold(s, room)
+    ranks = deciders(s, decode)
+    room = room_of(s, request)
+    for each in ranks:
+        require(idle(s, each) and s.life[each, request] == Life.HELD)
+        if s.notified[each, request]:
+            require(s.tracker[each, room])
+            for prefill in partners(s, each):
+                require(s.acked[each, room, prefill])
+    note_drained(s, request)
+    for each in ranks:
+        end_hold(s, each, request)
 
 
 @ghost_code
-def note_drained(s: Drain, room: int) -> None:
+def note_drained(s: Drain, request: int) -> None:
     """Keeps that the hold ended by acks."""
-    s.drained[room] = True
+    s.drained[request] = True
 
 
 @action(LANE, toward="allocator")
-def release_expired(s: Drain, room: Room) -> None:
+def release_expired(s: Drain, decode: DecodeRank, request: Request) -> None:
     """The release timer fires: the hold ends, whatever is still in flight.
 
     decode.py: DecodeTransferQueue.resolve_deferred_releases. Time is abstract: the timer may fire at any moment.
     """
-    require(idle(s) and s.life[room] == Life.HELD)
-    note_expiry(s, room)
-    end_hold(s, room)
+    ranks = deciders(s, decode)
+    for each in ranks:
+        require(idle(s, each) and s.life[each, request] == Life.HELD)
+    for each in ranks:
+        note_expiry(s, each, request)
+        end_hold(s, each, request)
 
 
 @action(LANE, toward="allocator")
-def release_expired_late(s: Drain, room: Room) -> None:
-    """The release timer fires late enough: nothing of the room is in flight, and nothing more will be.
+def release_expired_late(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The release timer fires late enough: nothing of the request is in flight, and nothing more will be; what prefill
+    has reported of it has arrived, its acks excepted.
 
     The guard is an assumption about time, not something that decode could see: T_hold > t_abort_propagation +
     t_remaining_chunks + t_in_flight_call.
     """
-    require(idle(s) and s.life[room] == Life.HELD)
-    for rank in s.all(PrefillRank):
-        require(writes_are_over(s, rank, room))
-    note_expiry(s, room)
-    end_hold(s, room)
+    ranks = deciders(s, decode)
+    for each in ranks:
+        require(idle(s, each) and s.life[each, request] == Life.HELD)
+        for prefill in writers(s, each):
+            require(writes_are_over(s, prefill, each, request))
+    for each in ranks:
+        note_expiry(s, each, request)
+        end_hold(s, each, request)
 
 
-def writes_are_over(s: Drain, rank: int, room: int) -> bool:
-    """Whether the rank has no write of the room in flight and will launch none."""
-    for message in s.control[rank].waiting():
+def writes_are_over(s: Drain, prefill: int, decode: int, request: int) -> bool:
+    """Whether the prefill rank has no write in flight to what the request was given on the decode rank, and will
+    launch none: as far as the state tells, whoever's pages it would send."""
+    room = room_of(s, request)
+    for write in s.nic[prefill, decode].waiting():
+        if write.addressee == request:
+            return False
+    if s.dead[prefill]:
+        return True
+    for message in s.control[decode, prefill].waiting():
         if message.room == room:
             return False
-    for chunk in s.queue[rank].waiting():
-        if chunk.room == room:
+    for report in s.report[prefill, decode].waiting():
+        if report.room == room and report.kind != ReportKind.ABORT_ACK:
             return False
-    for write in s.nic[rank].waiting():
-        if write.room == room:
+    for other in same_room(s, room):
+        for chunk in s.queue[prefill].waiting():
+            if chunk.request == other:
+                return False
+        working = s.worker_step[prefill] != WorkerStep.IDLE and s.worker_step[prefill] != WorkerStep.DEAD
+        worker = working and s.worker_request[prefill] == other
+        scheduler = s.scheduler_step[prefill] != SchedulerStep.IDLE and s.scheduler_request[prefill] == other
+        if worker or scheduler:
             return False
-    worker = s.worker_step[rank] != WorkerStep.IDLE and s.worker_room[rank] == room
-    bootstrap = s.bootstrap_step[rank] != BootstrapStep.IDLE and s.bootstrap_room[rank] == room
-    scheduler = s.scheduler_step[rank] != SchedulerStep.IDLE and s.scheduler_room[rank] == room
-    if worker or bootstrap or scheduler:
+    bootstrap = s.bootstrap_step[prefill] != BootstrapStep.IDLE and s.bootstrap_step[prefill] != BootstrapStep.DEAD
+    if bootstrap and s.bootstrap_room[prefill] == room:
         return False
-    has_sent = s.sender[rank, room] == Sender.INFLIGHT or s.sender[rank, room] == Sender.GONE
-    return has_sent or not is_open(s, rank, room)
+    sends_more = is_open(s, prefill, room)
+    return not sends_more or all(has_sent_all(s, prefill, other) for other in same_room(s, room))
+
+
+def has_sent_all(s: Drain, prefill: int, request: int) -> bool:
+    """Whether the prefill scheduler hands over no more chunks of the request."""
+    sender = s.sender[prefill, request]
+    return sender == Sender.INFLIGHT or sender == Sender.GONE or sender == Sender.ABORTED
 
 
 @ghost_code
-def note_expiry(s: Drain, room: int) -> None:
-    """Keeps whether a write of the room was live, or about to be launched, when the timer fired."""
-    for rank in s.all(PrefillRank):
-        for write in s.nic[rank].waiting():
-            if write.room == room:
-                s.released_live = room
-        at_it = s.worker_step[rank] == WorkerStep.TO_POST or s.worker_step[rank] == WorkerStep.TO_COUNT
-        if s.worker_room[rank] == room and at_it:
-            s.released_live = room
+def note_expiry(s: Drain, decode: int, request: int) -> None:
+    """Keeps whether a write of the request was live, or about to be launched, when the timer fired."""
+    for prefill in writers(s, decode):
+        for write in s.nic[prefill, decode].waiting():
+            if write.addressee == request:
+                s.released_live = request
+        at_it = s.worker_step[prefill] == WorkerStep.TO_POST or s.worker_step[prefill] == WorkerStep.TO_COUNT
+        if s.worker_request[prefill] == request and at_it:
+            s.released_live = request
 
 
-def end_hold(s: Drain, room: int) -> None:
-    """The slots are given back, and the tracker and the receiver are cleared."""
-    release(s, room)
-    s.life[room] = Life.GONE
-    s.tracker[room] = False
-    s.tracker_generation[room] = 0
-    for rank in s.all(PrefillRank):
-        s.acked[room, rank] = False
-    s.poll[room] = Poll.MISSING
+def end_hold(s: Drain, decode: int, request: int) -> None:
+    """The memory is given back, the room's tracker is dropped, and the receiver is cleared a second time.
 
-
-@action(LANE)
-def commit(s: Drain, room: Room) -> None:
-    """The transfer has succeeded: the request starts to decode.
-
-    decode.py: DecodeTransferQueue._commit_transfer_to_req; common/conn.py: CommonKVReceiver.clear.
+    decode.py: _do_release. Up to 0.5.22 the second clearing strikes whatever life the room has by now.
     """
-    require(idle(s) and s.life[room] == Life.TRANSFERRING and s.poll[room] == Poll.SUCCESS)
-    s.poll[room] = Poll.MISSING
-    for rank in s.all(PrefillRank):
-        s.responded[room, rank] = False
-    s.life[room] = Life.DECODING
+    room = room_of(s, request)
+    release(s, decode, request)
+    s.life[decode, request] = Life.GONE
+    s.tracker[decode, room] = False
+    s.tracker_generation[decode, room] = 0
+    for prefill in partners(s, decode):
+        s.acked[decode, room, prefill] = False
+    if s.knobs.decode.second_clear == "room":
+        clear_receiver(s, decode, request)
 
 
-@action(LANE, toward="allocator")
-def finish(s: Drain, room: Room) -> None:
-    """The request has its last token: its slots are free. mem_cache/common.py: release_kv_cache."""
-    require(idle(s) and s.life[room] == Life.DECODING)
-    release(s, room)
-    s.life[room] = Life.GONE
+@action(GROUP)
+def commit(s: Drain, request: Request) -> None:
+    """The transfer has succeeded on every rank: the request starts to decode.
+
+    decode.py: DecodeTransferQueue._commit_transfer_to_req; common/conn.py: CommonKVReceiver.clear. With metadata
+    buffers, each must hold the content of this room; with a host tier, each rank's part must have been fetched.
+    """
+    require_polled(s, request)
+    for decode in s.all(DecodeRank):
+        require(s.poll[decode, room_of(s, request)] == Poll.SUCCESS)
+        require(not s.knobs.metadata or s.row_content[decode] == request)
+        require(not s.knobs.restore or s.restore[decode, request] == Restore.DONE)
+    for decode in s.all(DecodeRank):
+        clear_receiver(s, decode, request)
+        release_row(s, decode, request)
+        s.life[decode, request] = Life.DECODING
+
+
+@action(GROUP, toward="allocator")
+def finish(s: Drain, request: Request) -> None:
+    """The request has its last token: its slots are free, after copies of them have ended.
+
+    mem_cache/common.py: release_kv_cache.
+    """
+    require(all_idle(s))
+    decoding = 0
+    for decode in s.all(DecodeRank):
+        require(s.copy[decode, request] != Copy.RUNNING)
+        if s.life[decode, request] == Life.DECODING:
+            release(s, decode, request)
+            s.life[decode, request] = Life.GONE
+            decoding += 1
+    require(decoding > 0)

@@ -1,4 +1,4 @@
-"""The points at which releases and backends differ, as far as the roles below behave by them."""
+"""The points at which releases and backends differ, and the topology in which a release runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class Knobs:
     arm_order: Literal["never", "after", "before"]
     gen_tags: bool
     drain_ack: bool
+    ack_target: Literal["none", "single", "broadcast", "per_endpoint"]
     ack_target_survives_clear: bool
     inactive_register: Literal["never", "if_counted", "always"]
     failed_terminal: bool
@@ -25,8 +26,54 @@ class Knobs:
     err_implies_quiet: bool
     failed_chunk_uncounted: bool
     count_point: Literal["before_test", "after_test"]
+    wait_for_siblings: bool
+    posts_at_once: bool
+    defer_waits: bool
+    release_agreement: Literal["rank_local", "tp"]
+    second_clear: Literal["room", "own_life"]
+    restore_failure: Literal["frees", "rank_local", "agreed"]
+    retraction_waits: bool
+    hisparse_held: bool
+    idle_counts_holds: bool
+    compaction_sees_holds: bool
+    aux_channel: Literal["in_chunk", "fifo_tcp", "unordered_tcp"]
+    reject: Literal["handed_off", "after_forward", "at_door"]
+    checksum: Literal["absent", "local_drop", "agreed_drop"]
+    router_aborts: Literal["one_leg", "both_legs"]
 
     @property
     def acks_drain(self) -> bool:
-        """Whether prefill acknowledges the drain: it can, and the feature is on."""
+        """Whether the feature is on at this end, and the backend can acknowledge a drain."""
         return self.hold_enabled and self.drain_ack
+
+    @property
+    def holds(self) -> bool:
+        """Whether decode holds slots after some failure."""
+        return self.hold_enabled and self.hold_causes != "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """The releases at both ends, and what the topology and the features in use make of them.
+
+    `paired` lets decode rank i talk to prefill rank i only; otherwise every decode rank talks to every prefill rank.
+    `reuse` says when a room number can be used again: while the slots of its former request are still held, once the
+    request has ended at both ends, or once prefill has nothing left of it. `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
+    decode's ranks pipeline stages, which agree on no release. The others switch features on.
+    """
+
+    decode: Knobs
+    prefill: Knobs
+    paired: bool = False
+    dummies: bool = False
+    stages: bool = False
+    metadata: bool = False
+    hisparse: bool = False
+    restore: bool = False
+    router: bool = False
+    reuse: Literal["early", "ended", "late"] = "ended"
+
+    @property
+    def releases_together(self) -> bool:
+        """Whether decode's ranks agree on holding and on the end of a hold."""
+        return self.decode.release_agreement == "tp" and not self.stages

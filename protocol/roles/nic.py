@@ -3,27 +3,93 @@
 from __future__ import annotations
 
 from ..language import NONE, action, ghost_code
-from .state import Drain, Life, PrefillRank, WorkerStep
+from .indices import DecodeRank, PrefillRank, Request
+from .messages import WriteKind
+from .state import Drain
+from .steps import Life, WorkerStep
+from .topology import room_of, same_room, served, writes
 
 
-@action("NIC {rank}", toward="decode memory")
-def land(s: Drain, rank: PrefillRank) -> None:
-    """The oldest write arrives in decode's memory, whoever owns the slot by now.
+@action("NIC {prefill}", toward="decode {decode} memory")
+def land(s: Drain, prefill: PrefillRank, decode: DecodeRank) -> None:
+    """The oldest write arrives in decode's memory, whoever owns it by now.
 
     If the worker still waits for it, its call is complete; the write of a failed call lands as well.
     """
-    write = s.nic[rank].receive()
-    note_landing(s, rank, write.room, write.slot)
-    waiting = s.worker_step[rank] == WorkerStep.POSTED
-    if waiting and s.worker_room[rank] == write.room and s.worker_chunk[rank] == write.chunk:
-        s.completed[rank] = True
+    write = s.nic[prefill, decode].receive()
+    if write.kind == WriteKind.KV:
+        note_landing(s, prefill, decode, write.request, write.addressee, write.slot)
+    else:
+        fill_buffer(s, decode, write.request)
+    if s.nic[prefill, decode].length == 0 and waits_for(s, prefill, decode):
+        s.completed[prefill, decode] = True
+
+
+def waits_for(s: Drain, prefill: int, decode: int) -> int:
+    """Whether the worker has a call to the decode rank in flight: it is then the newest write on that queue pair."""
+    if s.addressee[prefill, decode] == NONE or s.completed[prefill, decode]:
+        return False
+    step = s.worker_step[prefill]
+    if step == WorkerStep.AUX_POSTED:
+        return True
+    if s.knobs.prefill.posts_at_once:
+        reached = s.worker_at[prefill] > decode or (s.worker_at[prefill] == decode and step == WorkerStep.POSTED)
+        return (step == WorkerStep.TO_POST or step == WorkerStep.POSTED) and reached
+    return step == WorkerStep.POSTED and s.worker_at[prefill] == decode
+
+
+def fill_buffer(s: Drain, decode: int, request: int) -> None:
+    """Metadata content arrives in the rank's buffer, whoever owns it by now."""
+    s.row_content[decode] = request
+    note_buffer(s, decode, request)
 
 
 @ghost_code
-def note_landing(s: Drain, rank: PrefillRank, room: int, slot: int) -> None:
-    """Keeps who wrote the slot, and whether it was somebody else's by then."""
-    s.writer[slot, rank] = room
-    if s.life[room] == Life.HELD:
-        s.landed_held[room] = True
-    if s.owner[slot] != NONE and s.owner[slot] != room:
-        s.struck[slot] = room
+def note_buffer(s: Drain, decode: int, request: int) -> None:
+    """Keeps whether the metadata buffer was somebody else's by then."""
+    if s.row_owner[decode] != NONE and s.row_owner[decode] != request:
+        s.struck_row[decode] = request
+
+
+@ghost_code
+def note_landing(s: Drain, prefill: int, decode: int, request: int, addressee: int, slot: int) -> None:
+    """Keeps whose KV cache the slot has now, and whether it was somebody else's by then."""
+    s.writer[decode, slot, prefill] = request
+    if s.life[decode, addressee] == Life.HELD:
+        s.landed_held[addressee] = True
+    if s.owner[decode, slot] != NONE and s.owner[decode, slot] != addressee:
+        s.struck[decode, slot] = addressee
+
+
+@ghost_code
+def note_ack(s: Drain, decode: int, prefill: int, room: int) -> None:
+    """Keeps whether a counted ack is false: a write of the prefill rank is in flight for a request that it is for."""
+    for request in same_room(s, room):
+        if awaits_acks(s, decode, request):
+            for write in s.nic[prefill, decode].waiting():
+                if write.addressee == request:
+                    s.false_ack[decode] = request
+
+
+@ghost_code
+def note_post(s: Drain, decode: int, prefill: int, addressee: int) -> None:
+    """Keeps whether a write is launched though the prefill rank has acknowledged that none will be."""
+    if s.acked[decode, room_of(s, addressee), prefill] and awaits_acks(s, decode, addressee):
+        s.false_ack[decode] = addressee
+
+
+def awaits_acks(s: Drain, decode: int, request: int) -> bool:
+    """Whether the request is on its way into a hold, or held."""
+    life = s.life[decode, request]
+    return s.notified[decode, request] and life != Life.GONE and life != Life.DECODING
+
+
+def write_is_live(s: Drain, request: Request) -> bool:
+    """Whether a write to memory that was meant for the request is in flight."""
+    for prefill in s.all(PrefillRank):
+        for decode in served(s, prefill):
+            if writes(s, prefill):
+                for write in s.nic[prefill, decode].waiting():
+                    if write.addressee == request:
+                        return True
+    return False

@@ -1,96 +1,217 @@
 """The transfer worker of a prefill rank: one thread that launches a room's writes, one chunk at a time.
 
-mooncake/conn.py: transfer_worker. One call a chunk, and one work request a call; the call is synchronous.
+mooncake/conn.py, nixl/conn.py: transfer_worker. One work request for each chunk and decode rank. A call is
+synchronous, or all are posted before the worker waits for any. The worker goes through the decode ranks that it finds
+at its first post, and looks at the room no more until the chunk is over.
 """
 
 from __future__ import annotations
 
-from ..language import action, require
+from collections.abc import Sequence
+from itertools import pairwise
+
+from ..language import NONE, action, require
+from .indices import Deferral, PrefillRank, SendFault
 from .knobs import Knobs
-from .room_status import is_open, settle_target, update_status
-from .state import Chunk, Drain, Fate, PrefillRank, ReportKind, SendFailure, SendFault, Status, WorkerStep
+from .messages import ReportKind, WriteKind
+from .nic import note_post
+from .room_status import is_open, settle_targets, update_status
+from .state import Drain
+from .steps import Fate, SendFailure, Status, WorkerStep
+from .topology import room_of, served, writes
 
-LANE = "prefill {rank} worker"
+LANE = "prefill {prefill} worker"
 
 
-def at(s: Drain, rank: int, step: WorkerStep) -> int:
+def at(s: Drain, prefill: int, step: WorkerStep) -> int:
     """The room of the worker's chunk; disabled if the worker is elsewhere."""
-    require(s.worker_step[rank] == step)
-    return s.worker_room[rank]
+    require(s.worker_step[prefill] == step)
+    return room_of(s, s.worker_request[prefill])
 
 
 @action(LANE)
-def dequeue(s: Drain, rank: PrefillRank) -> None:
-    """The worker takes the oldest chunk of its queue. Nothing counts it yet."""
-    require(s.worker_step[rank] == WorkerStep.IDLE)
-    chunk = s.queue[rank].receive()
-    s.worker_room[rank] = chunk.room
-    s.worker_chunk[rank] = chunk.chunk
-    s.worker_step[rank] = WorkerStep.TAKEN if s.knobs.count_point == "before_test" else WorkerStep.COUNTED
+def dequeue(s: Drain, prefill: PrefillRank) -> None:
+    """The worker takes the oldest chunk of its queue. Nothing counts it yet, unless it was put back."""
+    require(s.worker_step[prefill] == WorkerStep.IDLE)
+    chunk = s.queue[prefill].receive()
+    s.worker_request[prefill] = chunk.request
+    s.worker_chunk[prefill] = chunk.chunk
+    s.worker_last[prefill] = chunk.last
+    s.worker_counted[prefill] = chunk.counted
+    s.worker_at[prefill] = served(s, prefill)[0]
+    uncounted = s.knobs.prefill.count_point == "before_test" and not chunk.counted
+    s.worker_step[prefill] = WorkerStep.TAKEN if uncounted else WorkerStep.COUNTED
 
 
 @action(LANE)
-def count(s: Drain, rank: PrefillRank) -> None:
+def count(s: Drain, prefill: PrefillRank) -> None:
     """The chunk counts as outstanding: before the room is looked at since 0.5.19, after it before."""
-    before = s.knobs.count_point == "before_test"
-    room = at(s, rank, WorkerStep.TAKEN if before else WorkerStep.TO_COUNT)
-    s.outstanding[rank, room] += 1
-    s.worker_step[rank] = WorkerStep.COUNTED if before else WorkerStep.TO_POST
+    before = s.knobs.prefill.count_point == "before_test"
+    room = at(s, prefill, WorkerStep.TAKEN if before else WorkerStep.TO_COUNT)
+    s.outstanding[prefill, room] += 1
+    s.worker_step[prefill] = WorkerStep.COUNTED if before else WorkerStep.TO_POST
 
 
 @action(LANE)
-def test_room(s: Drain, rank: PrefillRank) -> None:
+def test_room(s: Drain, prefill: PrefillRank) -> None:
     """The worker looks at the room. If it is gone or has failed, the chunk is dropped with the whole counter."""
-    room = at(s, rank, WorkerStep.COUNTED)
-    if is_open(s, rank, room):
-        before = s.knobs.count_point == "before_test"
-        s.worker_step[rank] = WorkerStep.TO_POST if before else WorkerStep.TO_COUNT
+    room = at(s, prefill, WorkerStep.COUNTED)
+    if is_open(s, prefill, room):
+        counted = s.knobs.prefill.count_point == "before_test" or s.worker_counted[prefill]
+        s.worker_step[prefill] = WorkerStep.TO_POST if counted else WorkerStep.TO_COUNT
     else:
-        s.outstanding[rank, room] = 0
-        after_uncount(s, rank)
+        s.outstanding[prefill, room] = 0
+        after_uncount(s, prefill)
 
 
-@action(LANE, toward="NIC {rank}")
-def post(s: Drain, rank: PrefillRank) -> None:
-    """The write is launched: from here on nobody can recall it. Without decode's addresses nothing is sent."""
-    room = at(s, rank, WorkerStep.TO_POST)
-    if s.infos[rank, room]:
-        chunk = s.worker_chunk[rank]
-        s.nic[rank].send(room=room, chunk=chunk, slot=s.destination[room, chunk])
-        s.worker_step[rank] = WorkerStep.POSTED
+def find_addressees(s: Drain, prefill: int, room: int) -> None:
+    """The worker takes decode's addresses as it finds them, at its first post."""
+    if s.worker_at[prefill] == served(s, prefill)[0]:
+        for decode in served(s, prefill):
+            s.addressee[prefill, decode] = s.infos[prefill, room, decode]
+
+
+@action(LANE, toward="NIC {prefill}")
+def post(s: Drain, prefill: PrefillRank) -> None:
+    """The write to a decode rank is launched: from here on nobody can recall it.
+
+    Without the rank's addresses nothing is sent to it. A dummy goes through the motions.
+    """
+    room = at(s, prefill, WorkerStep.TO_POST)
+    find_addressees(s, prefill, room)
+    decode = s.worker_at[prefill]
+    addressee = s.addressee[prefill, decode]
+    if addressee == NONE or not writes(s, prefill):
+        move_on(s, prefill)
+        return
+    chunk = s.worker_chunk[prefill]
+    s.nic[prefill, decode].send(
+        kind=WriteKind.KV,
+        request=s.worker_request[prefill],
+        addressee=addressee,
+        chunk=chunk,
+        slot=s.destination[decode, addressee, chunk],
+    )
+    note_post(s, decode, prefill, addressee)
+    if s.knobs.prefill.posts_at_once and decode != served(s, prefill)[-1]:
+        move_on(s, prefill)
     else:
-        s.worker_step[rank] = WorkerStep.UNCOUNT
+        s.worker_step[prefill] = WorkerStep.POSTED
+
+
+def move_on(s: Drain, prefill: int) -> None:
+    """To the next decode rank; after the last, the chunk is sent, if it was for anybody."""
+    ranks = served(s, prefill)
+    for decode, following in pairwise(ranks):
+        if s.worker_at[prefill] == decode:
+            s.worker_at[prefill] = following
+            s.worker_step[prefill] = WorkerStep.TO_POST
+            return
+    addressed = 0
+    for decode in ranks:
+        addressed |= s.addressee[prefill, decode] != NONE
+    if addressed and s.worker_last[prefill]:
+        s.worker_step[prefill] = WorkerStep.SENT
+    else:
+        s.worker_step[prefill] = WorkerStep.UNCOUNT
+        forget_addressees(s, prefill)
+
+
+def forget_addressees(s: Drain, prefill: int) -> None:
+    """The worker has done with decode's addresses."""
+    for decode in served(s, prefill):
+        s.addressee[prefill, decode] = NONE
+        s.completed[prefill, decode] = False
+
+
+def require_complete(s: Drain, prefill: int, ranks: Sequence[int]) -> None:
+    """The calls to these decode ranks, as far as there are any, have all their completions."""
+    for decode in ranks:
+        require(s.addressee[prefill, decode] == NONE or s.completed[prefill, decode])
 
 
 @action(LANE)
-def call_returns(s: Drain, rank: PrefillRank) -> None:
+def call_returns(s: Drain, prefill: PrefillRank) -> None:
     """The call returns 0: its writes have landed. After the last chunk the transfer is concluded."""
-    at(s, rank, WorkerStep.POSTED)
-    require(s.completed[rank])
-    s.completed[rank] = False
-    last = s.worker_chunk[rank] == s.size(Chunk) - 1
-    s.worker_step[rank] = WorkerStep.SENT if last else WorkerStep.UNCOUNT
+    at(s, prefill, WorkerStep.POSTED)
+    if s.knobs.prefill.posts_at_once:
+        require_complete(s, prefill, served(s, prefill))
+        s.worker_at[prefill] = served(s, prefill)[-1]
+    else:
+        require(s.completed[prefill, s.worker_at[prefill]])
+    for decode in served(s, prefill):
+        s.completed[prefill, decode] = False
+    move_on(s, prefill)
 
 
 @action(LANE)
-def call_fails(s: Drain, rank: PrefillRank) -> None:
+def defer(s: Drain, prefill: PrefillRank) -> None:
+    """The staging ring of the decode rank is full: the chunk goes back to the queue and stays counted.
+
+    It will start again at its first decode rank. mooncake/conn.py, nixl/conn.py: _do_staging_transfer. NIXL waits
+    for what it has posted to earlier ranks since 0.5.23 only.
+    """
+    room = at(s, prefill, WorkerStep.TO_POST)
+    require(s.deferrals < s.size(Deferral))
+    find_addressees(s, prefill, room)
+    require(s.addressee[prefill, s.worker_at[prefill]] != NONE)
+    if s.knobs.prefill.defer_waits:
+        for decode in served(s, prefill):
+            if decode < s.worker_at[prefill] and s.knobs.prefill.posts_at_once:
+                require_complete(s, prefill, [decode])
+    s.deferrals += 1
+    s.queue[prefill].send(
+        request=s.worker_request[prefill],
+        chunk=s.worker_chunk[prefill],
+        last=s.worker_last[prefill],
+        counted=True,
+    )
+    go_idle(s, prefill)
+
+
+@action(LANE)
+def call_fails(s: Drain, prefill: PrefillRank) -> None:
     """The send fails. That need not say anything about its write, which may be dead or go on and land.
 
     After a timeout the slices are retried, and after a failed batch other tasks may be in flight (#43719). Some
     libraries report an error only when nothing is live; a refused post may have been posted in part.
     """
-    at(s, rank, WorkerStep.POSTED)
+    at(s, prefill, WorkerStep.POSTED)
     require(s.send_faults < s.size(SendFault))
     s.send_faults += 1
-    failure = s.choose(failures(s.knobs))
-    quiet = failure == SendFailure.ERROR and s.knobs.err_implies_quiet
+    decode = s.worker_at[prefill]
+    knobs = s.knobs.prefill
+    failure = s.choose(failures(knobs))
+    quiet = failure == SendFailure.ERROR and knobs.err_implies_quiet
     if s.choose([Fate.DEAD] if quiet else [Fate.LIVE, Fate.DEAD]) == Fate.DEAD:
-        require(not s.completed[rank])
-        s.nic[rank].remove_last()
-    s.completed[rank] = False
-    rejected = failure == SendFailure.REJECTED_POST
-    poisons = s.knobs.poison_on_rejected_post if rejected else s.knobs.poison_on_error
-    s.worker_step[rank] = WorkerStep.FAILED if poisons else WorkerStep.REPORT
+        require(not s.completed[prefill, decode])
+        s.nic[prefill, decode].remove_last()
+    leave_call(s, prefill, rejected=failure == SendFailure.REJECTED_POST)
+
+
+@action(LANE)
+def part_fails(s: Drain, prefill: PrefillRank) -> None:
+    """One part of the call fails and is over; its siblings go on. A release waits for them before it acts, or not.
+
+    mooncake/conn.py: _await_transfer_futures; ascend/conn.py: send_kvcache returns on the first bad part.
+    """
+    at(s, prefill, WorkerStep.POSTED)
+    require(s.send_faults < s.size(SendFault))
+    s.send_faults += 1
+    if s.knobs.prefill.wait_for_siblings:
+        require(s.completed[prefill, s.worker_at[prefill]])
+    leave_call(s, prefill, rejected=False)
+
+
+def leave_call(s: Drain, prefill: int, rejected: int) -> None:
+    """The worker gives up the chunk. Other calls that it has posted at once are waited for, or left."""
+    decode = s.worker_at[prefill]
+    for other in served(s, prefill):
+        if s.knobs.prefill.posts_at_once and s.knobs.prefill.wait_for_siblings and other != decode:
+            require_complete(s, prefill, [other])
+    forget_addressees(s, prefill)
+    poisons = s.knobs.prefill.poison_on_rejected_post if rejected else s.knobs.prefill.poison_on_error
+    s.worker_step[prefill] = WorkerStep.FAILED if poisons else WorkerStep.REPORT
 
 
 def failures(knobs: Knobs) -> list[SendFailure]:
@@ -100,95 +221,144 @@ def failures(knobs: Knobs) -> list[SendFailure]:
 
 
 @action(LANE)
-def poison(s: Drain, rank: PrefillRank) -> None:
+def poison(s: Drain, prefill: PrefillRank) -> None:
     """The room must never be acknowledged as drained. mooncake/conn.py: _poison_unsettled_send (#43719)."""
-    room = at(s, rank, WorkerStep.FAILED)
-    s.poisoned[rank, room] = True
-    s.target[rank, room] = False
-    s.target_generation[rank, room] = 0
-    s.worker_step[rank] = WorkerStep.REPORT
+    room = at(s, prefill, WorkerStep.FAILED)
+    s.poisoned[prefill, room] = True
+    for decode in served(s, prefill):
+        s.target[prefill, room, decode] = False
+        s.target_generation[prefill, room, decode] = 0
+    s.worker_step[prefill] = WorkerStep.REPORT
 
 
 @action(LANE)
-def report_failure(s: Drain, rank: PrefillRank) -> None:
+def report_failure(s: Drain, prefill: PrefillRank) -> None:
     """The room fails, and decode is told; since 0.5.20 nobody is told about a room that was cleared.
 
     mooncake/conn.py: conclude_failure; common/conn.py: conclude_transfer.
     """
-    room = at(s, rank, WorkerStep.REPORT)
-    if s.status[rank, room] != Status.MISSING or not s.knobs.failed_terminal:
-        update_status(s, rank, room, Status.FAILED)
-        s.report[rank].send(kind=ReportKind.FAILED, room=room, generation=0)
-    if s.knobs.failed_chunk_uncounted:
-        s.worker_step[rank] = WorkerStep.UNCOUNT
+    room = at(s, prefill, WorkerStep.REPORT)
+    if s.status[prefill, room] != Status.MISSING or not s.knobs.prefill.failed_terminal:
+        conclude(s, prefill, room, success=False)
+    if s.knobs.prefill.failed_chunk_uncounted:
+        s.worker_step[prefill] = WorkerStep.UNCOUNT
     else:
-        go_idle(s, rank)
+        go_idle(s, prefill)
+
+
+def conclude(s: Drain, prefill: int, room: int, success: int) -> None:
+    """The outcome becomes the room's status, and the decode ranks that are written to are told."""
+    if success:
+        update_status(s, prefill, room, Status.SUCCESS)
+        kind = ReportKind.SUCCESS
+    else:
+        update_status(s, prefill, room, Status.FAILED)
+        kind = ReportKind.FAILED
+    if writes(s, prefill):
+        for decode in served(s, prefill):
+            s.report[prefill, decode].send(kind=kind, room=room, generation=0, request=0)
+
+
+@action(LANE, toward="NIC {prefill}")
+def send_aux(s: Drain, prefill: PrefillRank) -> None:
+    """Behind the last chunk goes the metadata content: a write of its own, or a message.
+
+    mooncake/conn.py: send_aux; mori/conn.py: send_aux, over TCP by default.
+    """
+    at(s, prefill, WorkerStep.SENT)
+    request = s.worker_request[prefill]
+    channel = s.knobs.prefill.aux_channel
+    for decode in served(s, prefill):
+        addressee = s.addressee[prefill, decode]
+        if addressee == NONE or not writes(s, prefill):
+            continue
+        if channel == "in_chunk":
+            s.nic[prefill, decode].send(kind=WriteKind.AUX, request=request, addressee=addressee, chunk=0, slot=0)
+        elif channel == "fifo_tcp":
+            room = room_of(s, request)
+            s.report[prefill, decode].send(kind=ReportKind.AUX_DATA, room=room, generation=0, request=addressee)
+        else:
+            room = room_of(s, request)
+            s.aux[prefill, decode].send(kind=ReportKind.AUX_DATA, room=room, generation=0, request=addressee)
+    s.worker_step[prefill] = WorkerStep.AUX_POSTED if channel == "in_chunk" else WorkerStep.AUX_SENT
 
 
 @action(LANE)
-def decide_outcome(s: Drain, rank: PrefillRank) -> None:
+def aux_returns(s: Drain, prefill: PrefillRank) -> None:
+    """The write of the metadata content has landed."""
+    at(s, prefill, WorkerStep.AUX_POSTED)
+    if writes(s, prefill):
+        require_complete(s, prefill, served(s, prefill))
+    for decode in served(s, prefill):
+        s.completed[prefill, decode] = False
+    s.worker_step[prefill] = WorkerStep.AUX_SENT
+
+
+@action(LANE)
+def decide_outcome(s: Drain, prefill: PrefillRank) -> None:
     """The last chunk is sent. The worker decides what to report: since 0.5.20 a failed room stays failed."""
-    room = at(s, rank, WorkerStep.SENT)
-    if s.knobs.failed_terminal and s.status[rank, room] == Status.MISSING:
-        s.worker_step[rank] = WorkerStep.UNCOUNT
+    room = at(s, prefill, WorkerStep.AUX_SENT if s.knobs.metadata else WorkerStep.SENT)
+    forget_addressees(s, prefill)
+    terminal = s.knobs.prefill.failed_terminal
+    if terminal and s.status[prefill, room] == Status.MISSING:
+        s.worker_step[prefill] = WorkerStep.UNCOUNT
         return
-    s.worker_success[rank] = not s.knobs.failed_terminal or is_open(s, rank, room)
-    s.worker_step[rank] = WorkerStep.CONCLUDE
+    s.worker_success[prefill] = not terminal or is_open(s, prefill, room)
+    s.worker_step[prefill] = WorkerStep.CONCLUDE
 
 
 @action(LANE)
-def report_outcome(s: Drain, rank: PrefillRank) -> None:
+def report_outcome(s: Drain, prefill: PrefillRank) -> None:
     """The decided outcome becomes the room's status and is sent; an ABORT in between changes only the status.
 
     common/conn.py: conclude_transfer.
     """
-    room = at(s, rank, WorkerStep.CONCLUDE)
-    if s.worker_success[rank]:
-        update_status(s, rank, room, Status.SUCCESS)
-        s.report[rank].send(kind=ReportKind.SUCCESS, room=room, generation=0)
-    else:
-        update_status(s, rank, room, Status.FAILED)
-        s.report[rank].send(kind=ReportKind.FAILED, room=room, generation=0)
-    s.worker_success[rank] = False
-    s.worker_step[rank] = WorkerStep.UNCOUNT
+    room = at(s, prefill, WorkerStep.CONCLUDE)
+    conclude(s, prefill, room, s.worker_success[prefill])
+    s.worker_success[prefill] = False
+    s.worker_step[prefill] = WorkerStep.UNCOUNT
 
 
 @action(LANE)
-def uncount(s: Drain, rank: PrefillRank) -> None:
+def uncount(s: Drain, prefill: PrefillRank) -> None:
     """The chunk is over, well or badly, and counts no more."""
-    room = at(s, rank, WorkerStep.UNCOUNT)
-    s.outstanding[rank, room] -= 1
-    after_uncount(s, rank)
+    room = at(s, prefill, WorkerStep.UNCOUNT)
+    s.outstanding[prefill, room] -= 1
+    after_uncount(s, prefill)
 
 
-def after_uncount(s: Drain, rank: int) -> None:
+def after_uncount(s: Drain, prefill: int) -> None:
     """With the drain ack the worker looks whether one is owed; without, it takes the next chunk."""
-    if s.knobs.acks_drain:
-        s.worker_step[rank] = WorkerStep.CHECK_DRAIN
+    if s.knobs.prefill.acks_drain:
+        s.worker_step[prefill] = WorkerStep.CHECK_DRAIN
     else:
-        go_idle(s, rank)
+        go_idle(s, prefill)
 
 
 @action(LANE)
-def look_at_count(s: Drain, rank: PrefillRank) -> None:
+def look_at_count(s: Drain, prefill: PrefillRank) -> None:
     """The worker looks whether another chunk of the room is counted. common/conn.py: _maybe_ack_drained_abort."""
-    room = at(s, rank, WorkerStep.CHECK_DRAIN)
-    if s.outstanding[rank, room] > 0:
-        go_idle(s, rank)
+    room = at(s, prefill, WorkerStep.CHECK_DRAIN)
+    if s.outstanding[prefill, room] > 0:
+        go_idle(s, prefill)
     else:
-        s.worker_step[rank] = WorkerStep.SEND_ACK
+        s.worker_step[prefill] = WorkerStep.SEND_ACK
 
 
 @action(LANE)
-def ack_drained(s: Drain, rank: PrefillRank) -> None:
-    """Nothing of the room is counted: an ack that is owed is sent by the worker."""
-    room = at(s, rank, WorkerStep.SEND_ACK)
-    settle_target(s, rank, room)
-    go_idle(s, rank)
+def ack_drained(s: Drain, prefill: PrefillRank) -> None:
+    """Nothing of the room is counted: acks that are owed are sent by the worker."""
+    room = at(s, prefill, WorkerStep.SEND_ACK)
+    settle_targets(s, prefill, room)
+    go_idle(s, prefill)
 
 
-def go_idle(s: Drain, rank: int) -> None:
+def go_idle(s: Drain, prefill: int) -> None:
     """The worker turns to its queue."""
-    s.worker_step[rank] = WorkerStep.IDLE
-    s.worker_room[rank] = 0
-    s.worker_chunk[rank] = 0
+    s.worker_step[prefill] = WorkerStep.IDLE
+    s.worker_request[prefill] = 0
+    s.worker_chunk[prefill] = 0
+    s.worker_last[prefill] = False
+    s.worker_counted[prefill] = False
+    s.worker_at[prefill] = 0
+    forget_addressees(s, prefill)

@@ -1,0 +1,304 @@
+"""Scenarios: what happens to the transfers, and in which topology. The environment of a check, and its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..protocol.language import DeclarationError
+
+LARGEST_QUEUE = 16
+LARGEST_FANS = 1000
+"""Combinations of queue lengths that a step meets which sends to every prefill rank."""
+
+LARGEST = 8
+"""More of anything than this is beyond exhaustive search."""
+
+ENDS = (
+    "disconnect",
+    "early-disconnect",
+    "waiting-timeout",
+    "bootstrap-timeout",
+    "prefill-abort",
+    "router-cancel",
+    "reject",
+    "restore-failure",
+    "checksum-mismatch",
+    "preemption",
+    "node-failure",
+    "worker-death",
+)
+"""The ways in which a request can end before its time, apart from failing sends. Each is an action of its own."""
+
+EVENTS = ("flush", "compaction")
+"""What else may happen to decode's memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """An environment: which ends and faults may come, and how many of what there are.
+
+    `ends` and `events` are of ENDS and EVENTS. `rooms` are requests; with `reuse` all have one room number and follow
+    each other as in Setting. `slots` is the pool of a decode rank; None makes
+    it just large enough for one request, so that its slots are reused at once. `paired`, `dummies` and `stages` are
+    as in Setting. `partial` lets one part of a call fail while its siblings go on. `peer` says that prefill has
+    another release, the one that a profile names as its peer.
+    Raises DeclarationError for a size that cannot be meant.
+    """
+
+    name: str
+    sentence: str
+    ends: tuple[str, ...] = ("disconnect",)
+    events: tuple[str, ...] = ()
+    send_faults: int = 0
+    partial: bool = False
+    deferrals: int = 0
+    lost_controls: int = 0
+    lost_reports: int = 0
+    doubled_reports: int = 0
+    split_status: bool = False
+    metadata: bool = False
+    hisparse: bool = False
+    host_copies: bool = False
+    peer: bool = False
+    paired: bool = False
+    dummies: bool = False
+    stages: bool = False
+    reuse: Literal["early", "ended", "late"] | None = None
+    rooms: int = 1
+    ranks: int = 1
+    decode_ranks: int = 1
+    chunks: int = 2
+    slots: int | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {
+            "rooms": self.rooms,
+            "prefill ranks": self.ranks,
+            "decode ranks": self.decode_ranks,
+            "chunks": self.chunks,
+            "slots": self.pool,
+        }
+        for name, size in sizes.items():
+            if not 1 <= size <= LARGEST:
+                raise DeclarationError(f"{name} is {size}; allowed are whole numbers from 1 to {LARGEST}")
+        if self.rooms * self.chunks > LARGEST_QUEUE:
+            raise DeclarationError(
+                f"{self.rooms} rooms of {self.chunks} chunks: the transfer queue takes at most {LARGEST_QUEUE}"
+            )
+        if (2 * self.rooms + 1) ** self.ranks > LARGEST_FANS or (
+            3 * self.rooms + 1
+        ) ** self.decode_ranks > LARGEST_FANS:
+            raise DeclarationError(
+                f"{self.rooms} rooms on {self.ranks} prefill and {self.decode_ranks} decode ranks "
+                "are too many to be traced"
+            )
+        budgets = {
+            "failing sends": self.send_faults,
+            "deferred chunks": self.deferrals,
+            "lost messages to prefill": self.lost_controls,
+            "lost messages to decode": self.lost_reports,
+            "doubled messages to decode": self.doubled_reports,
+        }
+        for name, budget in budgets.items():
+            if not 0 <= budget <= LARGEST:
+                raise DeclarationError(f"{name} is {budget}; allowed are 0 to {LARGEST}")
+        if self.pool < self.chunks:
+            raise DeclarationError(f"{self.chunks} chunks need as many slots; the pool has {self.pool}")
+        if self.paired and self.ranks != self.decode_ranks:
+            raise DeclarationError(
+                f"{self.name} pairs each decode rank with a prefill rank; "
+                f"there are {self.decode_ranks} and {self.ranks}: give the same number of both"
+            )
+
+    @property
+    def pool(self) -> int:
+        """Slots of a decode rank's pool."""
+        return self.chunks if self.slots is None else self.slots
+
+
+SCENARIOS = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario(name="abort", sentence="the client goes while writes are in flight"),
+        Scenario(
+            name="failed-send",
+            sentence="a send fails while its write stays live, and the client may go",
+            send_faults=1,
+        ),
+        Scenario(
+            name="writers",
+            sentence="two prefill ranks write for one decode rank, and a send of one of them fails",
+            ends=(),
+            send_faults=1,
+            ranks=2,
+            chunks=1,
+        ),
+        Scenario(
+            name="siblings",
+            sentence="one part of a call fails while another part of it is in flight",
+            send_faults=1,
+            partial=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="fan-out",
+            sentence="one prefill rank writes to two decode ranks, and the client goes",
+            decode_ranks=2,
+            chunks=1,
+        ),
+        Scenario(
+            name="staging",
+            sentence="a staging ring is full, so a chunk is put back after writes of it were posted; the client may go",
+            decode_ranks=2,
+            chunks=1,
+            deferrals=1,
+        ),
+        Scenario(
+            name="stages",
+            sentence="two pipeline stages of decode, each with its own prefill stage; the client goes",
+            decode_ranks=2,
+            ranks=2,
+            paired=True,
+            stages=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="dummies",
+            sentence="two prefill ranks of which one is a dummy that writes nothing; the client goes",
+            ranks=2,
+            dummies=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="reuse",
+            sentence="a room number is used again once its first request has ended; the client may go each time",
+            rooms=2,
+            reuse="ended",
+            chunks=1,
+        ),
+        Scenario(
+            name="late-reuse",
+            sentence="a room number is used again once prefill has nothing left of its first request",
+            rooms=2,
+            reuse="late",
+            chunks=1,
+        ),
+        Scenario(
+            name="early-reuse",
+            sentence="a room number is used again while the slots of its first request are held",
+            rooms=2,
+            reuse="early",
+            chunks=1,
+            slots=2,
+        ),
+        Scenario(
+            name="timeouts",
+            sentence="decode or prefill waits too long, or the client goes before decode has reserved anything",
+            ends=("waiting-timeout", "bootstrap-timeout", "early-disconnect"),
+            chunks=1,
+        ),
+        Scenario(
+            name="prefill-abort",
+            sentence="prefill alone gives a request up, and decode waits",
+            ends=("prefill-abort", "waiting-timeout"),
+        ),
+        Scenario(
+            name="router",
+            sentence="the client goes, and the router tells both ends or only one",
+            ends=("router-cancel",),
+            chunks=1,
+        ),
+        Scenario(
+            name="rejected",
+            sentence="prefill rejects a request at its intake",
+            ends=("reject",),
+        ),
+        Scenario(
+            name="lost-message",
+            sentence="a message from decode to prefill is lost; the client goes",
+            lost_controls=1,
+            chunks=1,
+        ),
+        Scenario(
+            name="lost-report",
+            sentence="a message from prefill to decode is lost or comes twice; the client goes",
+            lost_reports=1,
+            doubled_reports=1,
+            chunks=1,
+        ),
+        Scenario(
+            name="worker-death",
+            sentence="a transfer worker ends by an exception; the client may go",
+            ends=("disconnect", "worker-death"),
+            chunks=1,
+        ),
+        Scenario(
+            name="node-failure",
+            sentence="a prefill process dies with a write in flight, and the heartbeat finds it",
+            ends=("disconnect", "node-failure"),
+            chunks=1,
+        ),
+        Scenario(
+            name="metadata",
+            sentence="the metadata buffer is reserved, written and freed with the slots; the client goes",
+            metadata=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="flush",
+            sentence="decode clears its pools when it takes itself for idle; the client goes",
+            events=("flush",),
+            chunks=1,
+        ),
+        Scenario(
+            name="compaction",
+            sentence="unified memory moves pages while a request is held; the client goes",
+            events=("compaction",),
+            chunks=1,
+            slots=2,
+        ),
+        Scenario(
+            name="hisparse",
+            sentence="the destination is host memory that is freed on its own; the client goes",
+            hisparse=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="restore",
+            sentence="one of two decode ranks cannot fetch its part of the prompt from the host tier",
+            ends=("restore-failure",),
+            decode_ranks=2,
+            chunks=1,
+        ),
+        Scenario(
+            name="offload",
+            sentence="a decoding request is retracted while its pages are copied to the host tier",
+            ends=("preemption",),
+            host_copies=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="checksum",
+            sentence="one of two decode ranks finds a checksum that does not match",
+            ends=("checksum-mismatch",),
+            decode_ranks=2,
+            chunks=1,
+        ),
+        Scenario(
+            name="mixed",
+            sentence="prefill runs the next release, with its own way to acknowledge; the client goes",
+            peer=True,
+            chunks=1,
+        ),
+        Scenario(
+            name="split-status",
+            sentence="the client goes, and a rank that opens a room looks at its status and writes it in two steps",
+            split_status=True,
+        ),
+    )
+}
+"""The scenarios by name."""
+
+DEFAULT = ("abort", "failed-send")
+"""Those that `draincheck verify` runs unless others are named; `--all` runs every one."""

@@ -1,0 +1,119 @@
+"""What must come to an end, and not only by a timer; and what must be given back.
+
+Each is asked of states in which all is quiet: no thread is busy and nothing is on its way, so that only a timer or a
+new request could change anything.
+"""
+
+from __future__ import annotations
+
+from ..models.drain import quiet
+from ..protocol.language import NONE
+from ..protocol.roles.indices import DecodeRank, PrefillRank, Request, Room, Slot
+from ..protocol.roles.state import Drain
+from ..protocol.roles.steps import Life, Poll, Sender, Status
+from ..protocol.roles.topology import partners, room_of, served
+from .property import claim, invariant
+
+
+@invariant
+def holds_end_by_drain(s: Drain) -> None:
+    """Where no send has failed, a hold ends by acks: once all is quiet, no request is held."""
+    if (s.send_faults == 0) & quiet(s):
+        for decode in s.all(DecodeRank):
+            for request in s.all(Request):
+                if (s.life[decode, request] == Life.HELD) & (s.notified[decode, request] != 0):
+                    room = room_of(s, request)
+                    claim(s.tracker[decode, room], "the held room's acks are counted", decode=decode, room=room)
+                    for prefill in partners(s, decode):
+                        claim(
+                            s.acked[decode, room, prefill],
+                            "the ack of the prefill rank has been counted",
+                            decode=decode,
+                            room=room,
+                            prefill=prefill,
+                        )
+
+
+@invariant
+def transfers_end_without_timeout(s: Drain) -> None:
+    """Nobody waits out its timeout for a transfer that prefill has given up or finished, once all is quiet."""
+    if quiet(s):
+        for request in s.all(Request):
+            if ended_at_prefill(s, request) & (will_be_polled(s, request) == 0):
+                for decode in s.all(DecodeRank):
+                    claim(
+                        s.life[decode, request] != Life.TRANSFERRING,
+                        "the request does not wait for a transfer that nobody will make",
+                        decode=decode,
+                        request=request,
+                    )
+
+
+def will_be_polled(s: Drain, request: int) -> int:
+    """Whether decode is about to act: a rank has seen a failure or the client's abort, or all have seen success."""
+    failed, succeeded = s.told_decode[request] != 0, 1
+    for decode in s.all(DecodeRank):
+        poll = s.poll[decode, room_of(s, request)]
+        failed |= (poll == Poll.FAILED) | (s.cancelled[decode, request] != 0)
+        succeeded &= poll == Poll.SUCCESS
+    return failed | succeeded
+
+
+@invariant
+def slots_come_back(s: Drain) -> None:
+    """A slot or metadata buffer whose request has ended is free once all is quiet."""
+    if quiet(s):
+        for decode in s.all(DecodeRank):
+            for request in s.all(Request):
+                if s.life[decode, request] == Life.GONE:
+                    for slot in s.all(Slot):
+                        claim(
+                            s.owner[decode, slot] != request,
+                            "the slot of an ended request is free",
+                            decode=decode,
+                            slot=slot,
+                        )
+                    claim(s.row_owner[decode] != request, "its metadata buffer is free", decode=decode)
+
+
+@invariant
+def rooms_are_forgotten(s: Drain) -> None:
+    """Prefill keeps nothing of a room whose requests have ended at both ends, once all is quiet."""
+    if quiet(s) & everything_ended(s):
+        for prefill in s.all(PrefillRank):
+            for room in s.all(Room):
+                if s.dead[prefill]:
+                    continue
+                claim(
+                    s.status[prefill, room] == Status.MISSING,
+                    "the room has no status any more",
+                    prefill=prefill,
+                    room=room,
+                )
+                for decode in served(s, prefill):
+                    claim(
+                        s.infos[prefill, room, decode] == NONE,
+                        "decode's addresses are forgotten",
+                        prefill=prefill,
+                        room=room,
+                        decode=decode,
+                    )
+
+
+def ended_at_prefill(s: Drain, request: int) -> int:
+    """Whether no prefill rank has the request any more, dead ranks included."""
+    ended = 1
+    for prefill in s.all(PrefillRank):
+        sender = s.sender[prefill, request]
+        ended &= (sender == Sender.GONE) | (sender == Sender.ABORTED) | (s.dead[prefill] != 0)
+    return ended
+
+
+def everything_ended(s: Drain) -> int:
+    """Whether no request is left on any rank."""
+    ended = 1
+    for request in s.all(Request):
+        for decode in s.all(DecodeRank):
+            ended &= s.life[decode, request] == Life.GONE
+        ended &= ended_at_prefill(s, request)
+    return ended

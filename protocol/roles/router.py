@@ -1,0 +1,71 @@
+"""The client and the router: when a request is sent, and whom the router tells that the client has gone.
+
+The router gives a request to both ends. When the client goes, a router that pairs aborts tells both (#19524, #29017,
+#39461, #41612); one that does not tells only one of them.
+"""
+
+from __future__ import annotations
+
+from ..language import action, require
+from .indices import DecodeRank, PrefillRank, Request
+from .state import Drain
+from .steps import BootstrapStep, Life, SchedulerStep, Sender, WorkerStep
+from .topology import room_of, same_room, served
+
+
+def is_submitted(s: Drain, request: int) -> bool:
+    """Whether the client has sent the request.
+
+    When a room number is used again for the next request is a setting.
+    """
+    return all(earlier >= request or has_ended(s, earlier) for earlier in same_room(s, room_of(s, request)))
+
+
+def has_ended(s: Drain, request: int) -> bool:
+    """Whether the client may use the request's room number again."""
+    early, late = s.knobs.reuse == "early", s.knobs.reuse == "late"
+    for decode in s.all(DecodeRank):
+        life = s.life[decode, request]
+        if life != Life.GONE and not (early and life == Life.HELD):
+            return False
+    for prefill in s.all(PrefillRank):
+        sender = s.sender[prefill, request]
+        if not early and sender != Sender.GONE and sender != Sender.ABORTED:
+            return False
+        if late and not is_forgotten(s, prefill):
+            return False
+    return True
+
+
+def is_forgotten(s: Drain, prefill: int) -> int:
+    """Whether the prefill rank has nothing left of any request: every thread waits for work, and there is none."""
+    busy = s.scheduler_step[prefill] != SchedulerStep.IDLE
+    busy |= s.bootstrap_step[prefill] != BootstrapStep.IDLE
+    busy |= s.worker_step[prefill] != WorkerStep.IDLE
+    busy |= s.queue[prefill].length != 0
+    for decode in served(s, prefill):
+        busy |= s.control[decode, prefill].length != 0
+        busy |= s.nic[prefill, decode].length != 0
+    return busy == 0
+
+
+@action("router")
+def cancel_both_legs(s: Drain, request: Request) -> None:
+    """The client has gone, and the router tells decode and prefill."""
+    require(s.knobs.decode.router_aborts == "both_legs" and not s.told_decode[request])
+    s.told_decode[request] = True
+    s.told_prefill[request] = True
+
+
+@action("router")
+def cancel_decode_leg(s: Drain, request: Request) -> None:
+    """The client has gone, and the router tells decode only."""
+    require(s.knobs.decode.router_aborts == "one_leg" and not s.told_decode[request] and not s.told_prefill[request])
+    s.told_decode[request] = True
+
+
+@action("router")
+def cancel_prefill_leg(s: Drain, request: Request) -> None:
+    """The client has gone, and the router tells prefill only; or it dies before it tells decode."""
+    require(not s.told_decode[request] and not s.told_prefill[request])
+    s.told_prefill[request] = True
