@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from ..models.changes import Change, mutant
 from ..models.profile import Profile
 from ..properties.cases import WEAKNESSES, drain_case, scenario_with
+from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, compile_check, search
-from .trace import Trace, follow, violation_trace
-from .verify import Verdict, class_of
+from .trace import Trace
+from .verify import Verdict, class_of, failure_trace, failures
 
 
 @dataclass(frozen=True)
@@ -42,22 +43,21 @@ def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - 
     if change.untold:
         return Chapter(change, False, (), None, None)
     profiles = mutant(change)
-    with_it = _explore(profiles.fixed, change, limits)
-    without_it = _explore(profiles.broken, change, limits)
-    found = without_it.violated.keys() - with_it.violated.keys() - WEAKNESSES
-    standing = tuple(sorted(with_it.violated.keys() & without_it.violated.keys() - WEAKNESSES))
-    trace = None
+    with_it, kept = _explore(profiles.fixed, change, limits)
+    without_it, unkept = _explore(profiles.broken, change, limits)
+    before, after = set(failures(with_it, kept)), set(failures(without_it, unkept))
+    found = after - before - WEAKNESSES
+    trace = verdict = None
     if change.property in found:
-        check = without_it.check
-        prop = next(each for each in check.properties if each.name == change.property)
-        states = without_it.path_to(without_it.violated[change.property])
-        trace = violation_trace(check.model, prop, states[0], follow(check.model, states), {})
-    verdict = class_of(change.property) if trace else None
-    holds = with_it.complete and without_it.complete and change.property not in with_it.violated
-    return Chapter(change, holds, tuple(sorted(found)), verdict, trace, standing)
+        trace = failure_trace(without_it, unkept, change.property, {})
+        verdict = class_of(without_it.check, change.property)
+    undecided = any(outcome.unknown for outcome in (*kept.values(), *unkept.values()))
+    holds = with_it.complete and without_it.complete and not undecided and change.property not in before
+    return Chapter(change, holds, tuple(sorted(found)), verdict, trace, tuple(sorted(before & after - WEAKNESSES)))
 
 
-def _explore(profile: Profile, change: Change, limits: Limits) -> Exploration:
+def _explore(profile: Profile, change: Change, limits: Limits) -> tuple[Exploration, dict[str, Outcome]]:
     case = drain_case(profile, scenario_with(change.scenario, {}))
     question = case.patient if change.timer == "late" and case.patient else case.untimed
-    return search(compile_check(question.check), limits, until=())
+    found = search(compile_check(question.check), limits, until=())
+    return found, decide_promises(found, limits)

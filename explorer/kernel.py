@@ -303,3 +303,39 @@ def advance(
     numbers[CURSOR], numbers[STATES] = np.int64(cursor), np.int64(count)
     numbers[TRANSITIONS] = np.int64(transitions)
     return reason
+
+
+@_loop
+def edges(
+    expand: Any,
+    states: Any,
+    slots: Any,
+    shift: Any,
+    shape: Any,
+    positions: Any,
+    out: Any,
+    sources: Any,
+    codes: Any,
+    targets: Any,
+) -> Any:
+    """Expands visited states anew: for each successor, where it came from, by which instance, and its position.
+
+    Returns how many there are; a position is -1 if the successor is not in the set. The last three arrays have room
+    for all successors of all `positions`, `out` for those of one state.
+    """
+    width = u(len(shape))
+    stride, row = width + _ONE, width * _BYTES
+    states_at, out_at = u(states.ctypes.data), u(out.ctypes.data)
+    count = 0
+    for number in range(len(positions)):
+        position = u(positions[number])
+        made = _call_expand(expand, states_at + position * row, np.int64(position), np.int64(1), out_at)  # pyright: ignore
+        for i in range(made):
+            at = u(i) * stride
+            h = _digest(out, at + _ONE, shape)
+            slot = _find(states, slots, shift, h, out, at + _ONE, shape)
+            sources[count] = np.int64(position)
+            codes[count] = np.int32(out[at] & _CODE_MASK)
+            targets[count] = np.int64(slots[slot] & _ID_MASK) - 1
+            count += 1
+    return count

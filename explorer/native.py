@@ -1,6 +1,6 @@
 """Guarded commands as machine code: decision trees become LLVM IR, and run on packed states.
 
-Three functions are made for a model. All take pointers to arrays of 64-bit words, W words to a state.
+Four functions are made for a model. All take pointers to arrays of 64-bit words, W words to a state.
 
     expand(states, first, count, out) -> number of successors written to `out`, each as W+1 words:
         (position of the state it came from << ORIGIN_SHIFT | code), then the successor. The code is the number
@@ -8,6 +8,7 @@ Three functions are made for a model. All take pointers to arrays of 64-bit word
     observe(states, begin, end, wanted, counts, seen) -> the first position in begin .. end whose predicates
         share a bit with `wanted` (stored in *seen), or `end`. Adds each predicate's truth to counts[predicate]
         for all positions before the one returned, and for that one.
+    mark(states, begin, end, out) -> 0. Writes a word for each position: bit n is set where promise n is pending.
     terminal(state) -> whether the state may have no step.
 """
 
@@ -44,6 +45,7 @@ class Native:
     expand: int
     terminal: int
     observe: Callable[..., int]
+    mark: Callable[..., int]
     engine: Any
 
 
@@ -276,6 +278,23 @@ def _emit_observe(module: Any, packing: Packing, predicates: Sequence[Tree]) -> 
     builder.ret(end)
 
 
+def _emit_mark(module: Any, packing: Packing, promises: Sequence[Tree]) -> None:
+    function, builder = _function(module, "mark", 4)
+    states, begin, end, out = function.args
+    states, out = (builder.inttoptr(x, POINTER) for x in (states, out))
+
+    def one_state(at: Irv) -> None:
+        base = builder.gep(states, [builder.mul(at, _word(packing.words))])
+        body = Body(builder, packing, _load_words(builder, base, packing.words))
+        bits = _word(0)
+        for number, tree in enumerate(promises):
+            bits = builder.or_(bits, builder.shl(_emit_predicate(builder, body, tree), _word(number)))
+        builder.store(bits, builder.gep(out, [builder.sub(at, begin)]))
+
+    _loop(builder, begin, end, one_state)
+    builder.ret(_word(0))
+
+
 def _emit_terminal(module: Any, packing: Packing, tree: Tree) -> None:
     function, builder = _function(module, "terminal", 1)
     base = builder.inttoptr(function.args[0], POINTER)
@@ -283,13 +302,20 @@ def _emit_terminal(module: Any, packing: Packing, tree: Tree) -> None:
     builder.ret(_emit_predicate(builder, body, tree))
 
 
-def emit(packing: Packing, commands: Sequence[Command], predicates: Sequence[Tree], terminal: Tree) -> str:
-    """The LLVM IR of a model, as text. At most MAX_PREDICATES predicates."""
-    if len(predicates) > MAX_PREDICATES or len(commands) >= FAULT_BIT:
+def emit(
+    packing: Packing,
+    commands: Sequence[Command],
+    predicates: Sequence[Tree],
+    promises: Sequence[Tree],
+    terminal: Tree,
+) -> str:
+    """The LLVM IR of a model, as text. At most MAX_PREDICATES predicates, and as many promises."""
+    if max(len(predicates), len(promises)) > MAX_PREDICATES or len(commands) >= FAULT_BIT:
         raise ValueError("too many predicates or instances for one compiled model")
     module = ir.Module("draincheck")
     _emit_expand(module, packing, commands)
     _emit_observe(module, packing, predicates)
+    _emit_mark(module, packing, promises)
     _emit_terminal(module, packing, terminal)
     return str(module)
 
@@ -308,5 +334,7 @@ def compile_native(text: str, level: int = 2) -> Native:
     passes.getModulePassManager().run(module, passes)
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
-    observe = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_uint64] * 6))(engine.get_function_address("observe"))
-    return Native(engine.get_function_address("expand"), engine.get_function_address("terminal"), observe, engine)
+    address = engine.get_function_address
+    observe = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_uint64] * 6))(address("observe"))
+    mark = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_uint64] * 4))(address("mark"))
+    return Native(address("expand"), address("terminal"), observe, mark, engine)

@@ -25,6 +25,10 @@ MAX_STATES = 2**kernel.ID_BITS - 2
 
 U64 = np.dtype(np.uint64)
 
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+Edges = tuple[Positions, np.ndarray[Any, np.dtype[np.int32]], Positions]
+"""Steps between visited states: positions before, numbers of instances, positions after."""
+
 
 class Partition:
     """One part of the visited set, of states of `width` 64-bit words with at most `successors` successors each.
@@ -113,6 +117,16 @@ class Partition:
         while int(self._parents[positions[-1]]) != positions[-1]:
             positions.append(int(self._parents[positions[-1]]))
         return positions[::-1]
+
+    def edges(self, native: Native, positions: Positions) -> Edges:
+        """The steps out of some states, as (position before, number of the instance, position after)."""
+        room = len(positions) * self._successors
+        sources, codes, targets = np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.int64)
+        made = kernel.edges(
+            native.expand, self._states, self._slots, self._shift, self._shape, positions, self._out,
+            sources, codes, targets,
+        )  # fmt: skip
+        return sources[:made].copy(), codes[:made].copy(), targets[:made].copy()
 
     def add_root(self, words: Sequence[int]) -> None:
         """Enters an initial state; it is its own parent. Raises DeclarationError if the memory is used up."""

@@ -23,7 +23,7 @@ from .words import (
     arrow_of,
     bounds_words,
     change_words,
-    failure_words,
+    closing_words,
     has_ghosts,
     headline,
     messages,
@@ -209,8 +209,8 @@ class _Page:
 
     def foot(self) -> None:
         """What is to be said about the last state."""
-        if self._trace.violation:
-            self._block("violation", failure_words(self._trace.violation), 13, RED, bold=True)
+        if closing := closing_words(self._trace):
+            self._block("closing", closing, 13, RED, bold=True)
         rest = [f"still on its way: {each}" for each in self._trace.pending]
         rest.append(SEPARATOR.join(bounds_words(self._trace)))
         if any(rest):
@@ -220,7 +220,8 @@ class _Page:
 
     def _action(self, step: TraceStep, y: float, failing: bool) -> None:
         box = _Box.of(step)
-        fill, color = (PINK, RED) if failing else (WHITE, DARK)
+        repeats = self._trace.loop is not None and step.number > self._trace.loop
+        fill, color = (PINK, RED) if failing else (AMBER if repeats else WHITE, DARK)
         hover = graphviz.escape(one_line(f"{step.label}: {step.sentence}"))
         size, style = (box.width, BOX), "rounded,filled"
         self._box(f"step{step.number}", self._x[step.lane], y, box.label, size, style, fill, color, hover)

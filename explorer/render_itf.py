@@ -24,7 +24,8 @@ def itf(trace: Trace) -> str:
     """The trace as ITF JSON: every integer as `#bigint`, every table as a `#map` from its index.
 
     A key is an integer, or a `#tup` of integers if the table has several dimensions. Parts of channels are
-    tables like any other, under their cells' names (`control.0.kind`).
+    tables like any other, under their cells' names (`control.0.kind`). A broken promise has a `loop`: the number of
+    the state that the last one leads back to, and is the same as.
     """
     fields = _fields(trace.cells)
     states = [_state(0, "init", fields, trace.initial)]
@@ -39,6 +40,7 @@ def itf(trace: Trace) -> str:
         },
         "vars": [*(field.name for field in fields), ACTION],
         "states": states,
+        **({} if trace.loop is None else {"loop": trace.loop}),
     }
     return json.dumps(document, ensure_ascii=False) + "\n"
 

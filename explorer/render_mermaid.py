@@ -18,9 +18,10 @@ from .words import (
     arrow_of,
     bounds_words,
     change_words,
-    failure_words,
+    closing_words,
     has_ghosts,
     headline,
+    loop_words,
     messages,
     one_line,
     slot_pairs,
@@ -110,6 +111,8 @@ def _block(trace: Trace, lanes: _Lanes, step: TraceStep, before: Sequence[SlotVi
     details = [change_words(each) for each in step.changes] if changes else []
     arrow = arrow_of(step)
     lines: list[str] = []
+    if step.number - 1 == trace.loop:
+        lines.append(lanes.band([f"↻ from here on, {loop_words(trace)}"]))
     if arrow:
         lines.append(f"{lanes.id(arrow.source)}-){lanes.id(arrow.target)}: {_text([title, *said], LINE)}")
         if details:
@@ -120,7 +123,7 @@ def _block(trace: Trace, lanes: _Lanes, step: TraceStep, before: Sequence[SlotVi
     if slots:
         lines.append(lanes.band(slots))
     if trace.violation and step is trace.steps[-1]:
-        lines.append(lanes.band(failure_words(trace.violation)))
+        lines.append(lanes.band(closing_words(trace)))
         # Translucent: GitHub draws the same diagram on white and on black.
         return ["rect rgba(255, 0, 0, 0.15)", *(f"    {line}" for line in lines), "end"]
     return lines
@@ -131,8 +134,8 @@ def _assemble(trace: Trace, lanes: _Lanes, notes: Sequence[str], blocks: Sequenc
     foot = [f"still on its way: {each}" for each in trace.pending]
     foot.append(SEPARATOR.join(bounds_words(trace)))
     statements = [*lanes.declared(), lanes.band(head), *chain.from_iterable(blocks)]
-    if trace.violation and not blocks:
-        statements.append(lanes.band(failure_words(trace.violation)))
+    if trace.loop is not None or (trace.violation and not blocks):
+        statements.append(lanes.band(closing_words(trace)))
     if any(foot):
         statements.append(lanes.band(foot))
     return "\n".join(["sequenceDiagram", *(f"    {statement}" for statement in statements), ""])

@@ -21,9 +21,10 @@ from .words import (
     arrow_of,
     bounds_words,
     change_words,
-    failure_words,
+    closing_words,
     has_ghosts,
     headline,
+    loop_words,
     messages,
     one_line,
     slot_pairs,
@@ -56,6 +57,8 @@ def terminal(trace: Trace, width: int = WIDTH) -> Text:
         style = "bold red" if failing else "bold"
         what = [grid.row(step, style)] if grid else _listed(step, style, width, _digits(trace))
         pieces = [] if grid else _arrow_in_words(step)
+        if step.number - 1 == trace.loop:
+            blocks.append(_flow([(f"↻ from here on, {loop_words(trace)}:", "bold yellow")], width, 0))
         blocks.append([*what, *_details(pieces, step, before, width, _digits(trace) + 2)])
     blocks.append(_foot(trace, width))
     lines = list(chain.from_iterable(blocks))
@@ -84,8 +87,7 @@ def _head(trace: Trace, width: int) -> list[Text]:
 
 def _foot(trace: Trace, width: int) -> list[Text]:
     lines = [Text()]
-    if trace.violation:
-        lines += _flow([(line, "bold red") for line in failure_words(trace.violation)], width, 0)
+    lines += _flow([(line, "bold red") for line in closing_words(trace)], width, 0)
     if trace.pending:
         first, *more = (one_line(each) for each in trace.pending)
         lines += _flow([(f"still on their way: {first}", ""), *((each, "") for each in more)], width, 0)

@@ -55,7 +55,7 @@ def _cut_short(run: Run) -> str:
 
 def _without_timer(row: Row) -> str:
     if row.without_timer:
-        return f"SAFE, {row.without_timer.states:,} states"
+        return f"{row.without_timer.verdict}, {row.without_timer.states:,} states"
     return "as shown" if row.run.bounds.get("release timer") == "off" else "-"
 
 
@@ -68,6 +68,12 @@ def legend(rows: Sequence[Row]) -> list[str]:
         f"{row.profile} / {row.scenario}: not all states were counted (+): {_cut_short(row.run)}"
         for row in rows
         if row.trace and _cut_short(row.run)
+    ]
+    lines += [
+        f"{row.profile} / {row.scenario}: promises take every step that stays possible to happen some time, "
+        f"but for those of: {', '.join(row.unfair) or 'no action'}"
+        for row in rows
+        if row.unfair is not None
     ]
     assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
     lines += [f"{profile}: {name} is unknown and taken as {value}" for (profile, name), value in assumed.items()]
@@ -108,6 +114,7 @@ def _row(row: Row) -> dict[str, Any]:
         "complete": row.run.complete,
         "reasons": list(row.reasons),
         "assumed": dict(row.assumed),
+        "unfair": None if row.unfair is None else list(row.unfair),
         "counts": dict(row.run.counts),
         "hits": dict(row.run.hits),
         "without_timer": _run(row.without_timer),
@@ -120,7 +127,7 @@ def _run(run: Run | None) -> dict[str, Any] | None:
     if run is None:
         return None
     return {
-        "verdict": str(Verdict.SAFE),
+        "verdict": str(run.verdict),
         "states": run.states,
         "transitions": run.transitions,
         "depth": run.depth,

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from ..models.model import Model, Values
 from ..properties.check import Check
@@ -14,6 +17,7 @@ from ..protocol.language import DeclarationError, ModelFault
 from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
+from .partition import Edges, Positions
 from .tracer import Answer, most_successors, trace
 from .visited import VisitedSet, available_memory
 
@@ -58,6 +62,19 @@ class Progress:
     seconds: float
 
 
+@dataclass(frozen=True)
+class StateGraph:
+    """The explored states as a graph, made again from the states when it is asked for.
+
+    `edges_from` gives the steps out of some positions, `marks` a word for each position of a range, in which bit n
+    says whether promise n is pending. `spare` is how many bytes of the limit the search has left.
+    """
+
+    edges_from: Callable[[Positions], Edges]
+    marks: Callable[[int, int], np.ndarray[Any, np.dtype[np.uint64]]]
+    spare: int
+
+
 @dataclass
 class Exploration:
     """What a search found. Positions number states in the order of discovery.
@@ -67,7 +84,7 @@ class Exploration:
     state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
     `hits` counts transitions for each action. `deadlock` is the first state without a step that is not terminal.
     `path_to` gives the states of a shortest path to a position, `position_of` the position of a state, None if it
-    was not found.
+    was not found. `graph` has the steps between the states.
     """
 
     check: Check
@@ -84,6 +101,7 @@ class Exploration:
     deadlock: int | None = None
     path_to: Callable[[int], list[Values]] = lambda position: []
     position_of: Callable[[Values], int | None] = lambda values: None
+    graph: StateGraph | None = None
 
     @property
     def complete(self) -> bool:
@@ -99,6 +117,7 @@ class Compiled:
     """
 
     check: Check
+    initial: Sequence[Values]
     packing: Packing
     text: str
     successors: int
@@ -115,17 +134,26 @@ class Compiled:
         return compile_native(self.text, 2)
 
 
-def compile_check(check: Check) -> Compiled:
-    """Traces a check. Raises DeclarationError if it has more predicates than a word has bits."""
-    tracer, commands = trace(check.model)
+def compile_check(check: Check, *, constants: bool = True) -> Compiled:
+    """Traces a check. Raises DeclarationError if it has more predicates than a word has bits.
+
+    Cells that never change are left out of the packed states, unless `constants` is false. That changes nothing that
+    is found, only what it costs.
+    """
+    initial = check.model.initial_states()
+    tracer, commands = trace(check.model, initial if constants else ())
     trees = [tracer.fails(prop) for prop in check.properties] + [tracer.holds(probe) for probe in check.probes]
     if len(trees) > MAX_PREDICATES:
         raise DeclarationError(f"{check.model.name}: at most {MAX_PREDICATES} properties and probes in one check")
+    promises = [tracer.pending(promise) for promise in check.promises]
+    if len(promises) > MAX_PREDICATES:
+        raise DeclarationError(f"{check.model.name}: at most {MAX_PREDICATES} promises in one check")
     terminal = tracer.terminal() if check.deadlock else Answer(True)
-    packing = packing_of(check.model.layout)
+    packing = packing_of(check.model.layout, tracer.constants)
     successors = sum(most_successors(command.tree) for command in commands)
     names = tuple(each.name for each in (*check.properties, *check.probes))
-    return Compiled(check, packing, emit(packing, commands, trees, terminal), successors, names)
+    text = emit(packing, commands, trees, promises, terminal)
+    return Compiled(check, initial, packing, text, successors, names)
 
 
 def search(
@@ -184,7 +212,7 @@ class _Search:
 
     def run(self) -> Exploration:
         """Explores from the initial states; see `search`."""
-        for values in self._model.initial_states():
+        for values in self._compiled.initial:
             self._visited.add_root(self._compiled.packing.pack(values))
         result = self._result
         try:
@@ -262,7 +290,8 @@ class _Search:
         return [unpack(self._visited.state(at)) for at in self._visited.path(position)]
 
     def _position_of(self, values: Values) -> int | None:
-        return self._visited.find(self._compiled.packing.pack(values))
+        packing = self._compiled.packing
+        return self._visited.find(packing.pack(values)) if packing.holds(values) else None
 
     def _finish(self) -> None:
         result, visited = self._result, self._visited
@@ -270,6 +299,11 @@ class _Search:
         result.seconds = time.perf_counter() - self._started
         result.bytes_used = visited.bytes_used
         result.deadlock = visited.deadlock
+        result.graph = StateGraph(
+            edges_from=lambda positions: visited.edges(self._native, positions),
+            marks=lambda begin, end: visited.marks(self._native, begin, end),
+            spare=visited.memory - visited.bytes_used,
+        )
         result.counts = {name: int(n) for name, n in zip(self._compiled.predicates, self._counts, strict=False)}
         for instance, count in zip(self._model.instances, visited.hits, strict=False):
             name = instance.action.name

@@ -14,9 +14,9 @@ from ..models.profile import parse_profile
 from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
-from ..properties.property import Probe, Property
+from ..properties.property import Probe, Promise, Property
 from ..protocol.language import DraincheckError
-from .trace import Trace, deadlock_trace, rerun, violation_trace, witness_trace
+from .trace import Trace, deadlock_trace, promise_trace, rerun, violation_trace, witness_trace
 
 VERSION = 1
 
@@ -61,10 +61,11 @@ Source = Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
 class Recipe(Strict):
     """How to make a trace again with the check that it is of."""
 
-    kind: Literal["violation", "witness", "deadlock"]
+    kind: Literal["violation", "witness", "deadlock", "promise"]
     subject: str
     initial: list[int]
     steps: list[SavedStep]
+    loop: int | None = None
 
 
 class SavedTrace(Recipe):
@@ -99,7 +100,13 @@ def dump(trace: Trace) -> str:
 def recipe_of(trace: Trace) -> dict[str, Any]:
     """The fields of a trace's Recipe."""
     steps = [{"action": step.instance.label, "choices": list(step.chosen)} for step in trace.taken]
-    return {"kind": trace.kind, "subject": trace.subject, "initial": list(trace.initial), "steps": steps}
+    return {
+        "kind": trace.kind,
+        "subject": trace.subject,
+        "initial": list(trace.initial),
+        "steps": steps,
+        "loop": trace.loop,
+    }
 
 
 def save(trace: Trace, folder: Path) -> Path:
@@ -167,7 +174,8 @@ def replay(recipe: Recipe, check: Check, source: Mapping[str, object]) -> Trace:
     """Executes a recipe with its check. Raises DraincheckError if the model does not take it, or it shows nothing."""
     initial = tuple(recipe.initial)
     taken = rerun(check.model, initial, [(step.action, step.choices) for step in recipe.steps])
-    asked: dict[str, Property | Probe] = {each.name: each for each in (*check.properties, *check.probes)}
+    everything = (*check.properties, *check.probes, *check.promises)
+    asked: dict[str, Property | Probe | Promise] = {each.name: each for each in everything}
     if recipe.kind == "deadlock":
         return deadlock_trace(check.model, initial, taken, source)
     match asked.get(recipe.subject):
@@ -175,5 +183,9 @@ def replay(recipe: Recipe, check: Check, source: Mapping[str, object]) -> Trace:
             return violation_trace(check.model, prop, initial, taken, source)
         case Probe() as probe:
             return witness_trace(check.model, probe, initial, taken, source)
+        case Promise() as promise:
+            if recipe.loop is None:
+                raise TraceFileError(f"{recipe.subject} is a promise, and the trace does not say what repeats")
+            return promise_trace(check, promise, initial, taken, recipe.loop, source)
         case None:
             raise TraceFileError(f"{recipe.subject} is no property of {check.model.name}")

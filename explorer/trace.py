@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ..models.model import Model, SlotView, Step, Values
-from ..properties.property import Probe, Property, Violation
-from ..protocol.language import DraincheckError, Event
+from ..properties.check import Check
+from ..properties.property import Probe, Promise, Property, Violation
+from ..protocol.language import DraincheckError, Event, Instance
 
 
 class ReplayError(DraincheckError):
@@ -59,9 +60,12 @@ class TraceStep:
 class Trace:
     """A run from an initial state, why it is shown, and how to make it again.
 
-    `kind` is "violation", "witness" or "deadlock"; `subject` names the property or probe and `sentence` says
-    it. `source` describes the check so that a saved trace can be executed again (see storage.py). `pending`
-    lists messages that are still on their way at the end.
+    `kind` is "violation", "witness", "deadlock" or "promise"; `subject` names the property, probe or promise and
+    `sentence` says it. `source` describes the check so that a saved trace can be executed again (see storage.py).
+    `pending` lists messages that are still on their way at the end.
+
+    A broken promise has a `loop`: the steps behind the first `loop` ones repeat for ever; if there are none, the run
+    ends. `unfair` names the actions that need not happen in it, even if they always can.
     """
 
     model: str
@@ -78,6 +82,8 @@ class Trace:
     taken: tuple[Step, ...]
     cells: tuple[str, ...]
     source: Mapping[str, object] = field(default_factory=dict[str, object])
+    loop: int | None = None
+    unfair: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -86,17 +92,25 @@ class Trace:
         return True  # a run of no steps is one too: the initial state may violate a property
 
 
-def follow(model: Model, states: Sequence[Values]) -> list[Step]:
-    """The steps along a sequence of states. Raises ReplayError if it is no run of the model."""
+def follow(model: Model, states: Sequence[Values], last: Sequence[Instance] = ()) -> list[Step]:
+    """The steps along a sequence of states, the last ones by the given instances.
+
+    Raises ReplayError if it is no run of the model.
+    """
     if not states or states[0] not in model.initial_states():
         raise ReplayError(f"{model.name}: the run does not begin in an initial state")
-    return [_step_between(model, number, here, there) for number, (here, there) in enumerate(pairwise(states), 1)]
+    free = len(states) - 1 - len(last)
+    return [
+        _step_between(model, number, here, there, (last[number - free - 1],) if number > free else model.instances)
+        for number, (here, there) in enumerate(pairwise(states), 1)
+    ]
 
 
-def _step_between(model: Model, number: int, here: Values, there: Values) -> Step:
-    for step in model.steps(here):
-        if step.values == there:
-            return step
+def _step_between(model: Model, number: int, here: Values, there: Values, instances: Sequence[Instance]) -> Step:
+    for instance in instances:
+        for step in model.steps_of(instance, here):
+            if step.values == there:
+                return step
     raise ReplayError(f"{model.name}: no action leads to the state after step {number}; the run is none")
 
 
@@ -146,6 +160,30 @@ def deadlock_trace(model: Model, initial: Values, taken: Sequence[Step], source:
         raise ReplayError(f"{model.name}: the run does not end in a deadlock")
     sentence = "Some step is possible in every state that is not terminal."
     return _trace(model, "deadlock", "no_deadlock", sentence, None, initial, taken, source)
+
+
+def promise_trace(
+    check: Check, promise: Promise, initial: Values, taken: Sequence[Step], loop: int, source: Mapping[str, object]
+) -> Trace:
+    """The trace of a fair run that breaks a promise: its steps behind the first `loop` ones repeat for ever.
+
+    Without such steps, the run ends. Raises ReplayError unless the promise is pending from there on, and the run fair.
+    """
+    model = check.model
+    if not 0 <= loop <= len(taken):
+        raise ReplayError(f"{model.name}: the loop of {promise.name} begins outside the run")
+    around = [initial, *(step.values for step in taken)][loop:]
+    if around[0] != around[-1]:
+        raise ReplayError(f"{model.name}: the loop of {promise.name} does not lead back to where it begins")
+    if not all(promise.is_pending(model, values) for values in around):
+        raise ReplayError(f"{model.name}: {promise.name} is not pending all along the run that is said to break it")
+    happening = {step.instance for step in taken[loop:]}
+    for instance in model.instances:
+        owed = instance.action.name in check.fair_actions and instance not in happening
+        if owed and all(next(model.steps_of(instance, values), None) is not None for values in around):
+            raise ReplayError(f"{model.name}: the run is not fair: {instance.label} can always happen and never does")
+    made = _trace(model, "promise", promise.name, promise.sentence, None, initial, taken, source)
+    return replace(made, loop=loop, unfair=check.unfair_actions)
 
 
 def _trace(

@@ -7,12 +7,12 @@ that the answers before it exclude.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from ..models.model import Model
-from ..properties.property import Probe, Property, truth_of
+from ..models.model import Model, Values
+from ..properties.property import Probe, Promise, Property, truth_of
 from ..protocol.language import Access, DeclarationError, GhostFault, Instance, ModelFault, State, execute
 from .expression import Expression, Graph, Value, cells_of
 
@@ -230,15 +230,26 @@ class Command:
 
 
 class Tracer:
-    """Traces the actions and properties of one model."""
+    """Traces the actions and properties of one model.
+
+    `constants` gives the value of each cell that is known never to change; what is traced from then on is true only
+    where the cells hold these values.
+    """
 
     def __init__(self, model: Model) -> None:
+        self.constants: Mapping[int, int] = {}
         self._model = model
         self._path = Path(())
         self._graph = Graph(self)
         self._symbols: list[Any] = [
             self._graph.read(position, cell.domain) for position, cell in enumerate(model.layout.cells)
         ]
+
+    def take_as_constant(self, constants: Mapping[int, int]) -> None:
+        """Replaces cells by their values in all that is traced from now on."""
+        self.constants = constants
+        for position, value in constants.items():
+            self._symbols[position] = value
 
     def decide(self, condition: Expression) -> bool:
         """Asks the current path."""
@@ -271,14 +282,17 @@ class Tracer:
         """A tree that answers whether the probe's predicate is true."""
         return self._predicate(probe.function, f"probe {probe.name}")
 
+    def pending(self, promise: Promise) -> Tree:
+        """A tree that answers whether the promise is pending."""
+        # A fault counts as pending: that can only break the promise, and looked at directly, the state raises it.
+        return self._predicate(promise.function, f"promise {promise.name}", on_fault=Answer(True))
+
     def terminal(self) -> Tree:
         """A tree that answers whether the model's states may end here."""
         return self._predicate(self._model.terminal, "the terminal predicate")
 
-    def _predicate(self, function: Callable[[Any], int], label: str) -> Tree:
-        return self._trace(
-            lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, Answer(False)
-        )
+    def _predicate(self, function: Callable[[Any], int], label: str, on_fault: Tree = Answer(False)) -> Tree:
+        return self._trace(lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, on_fault)
 
     def _state(self, access: Access) -> State[Any]:
         return self._model.state_of(self._symbols, self._path.choose, access)
@@ -398,7 +412,24 @@ def most_successors(tree: Tree) -> int:
             return 0
 
 
-def trace(model: Model) -> tuple[Tracer, list[Command]]:
-    """Every instance of a model as a guarded command, and the tracer for its properties."""
+def trace(model: Model, initial: Collection[Values] = ()) -> tuple[Tracer, list[Command]]:
+    """Every instance of a model as a guarded command, and the tracer for its properties.
+
+    Given the initial states, the cells that keep their value in every run become constants of the tracer and of the
+    commands. Without them, the commands say what the functions do in any state, reachable or not.
+    """
     tracer = Tracer(model)
-    return tracer, [tracer.command(instance) for instance in model.instances]
+    commands = [tracer.command(instance) for instance in model.instances]
+    while (constants := _constants(model, commands, initial)).keys() > tracer.constants.keys():
+        # With what is constant now, branches fall away, and perhaps the last step that wrote another cell.
+        fresh = constants.keys() - tracer.constants.keys()
+        tracer.take_as_constant(constants)
+        commands = [tracer.command(each.instance) if each.reads & fresh else each for each in commands]
+    return tracer, commands
+
+
+def _constants(model: Model, commands: Sequence[Command], initial: Collection[Values]) -> dict[int, int]:
+    """The cells that have the same value in all initial states and that no command writes, with that value."""
+    written = frozenset[int]().union(*(command.writes for command in commands))
+    columns = enumerate(zip(*initial, strict=True))
+    return {at: column[0] for at, column in columns if at not in written and len(set(column)) == 1}

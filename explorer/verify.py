@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..models.model import Model
 from ..properties.cases import DELAYS, INEQUALITY, LEAKS, WEAKNESSES, Case, Question
+from ..properties.check import Check
+from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
-from .trace import Trace, deadlock_trace, follow, violation_trace, witness_trace
+from .trace import Trace, deadlock_trace, follow, promise_trace, violation_trace, witness_trace
 
 
 class Verdict(StrEnum):
@@ -32,6 +34,9 @@ EXPLANATION: Mapping[Verdict, str] = {
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
 
+LOSSLESS = DELAYS | LEAKS | WEAKNESSES
+"""Properties whose failure by itself loses no data: behind it, a search goes on."""
+
 BEYOND = 2_000_000
 """Up to so many states the search goes on behind a loss of memory, to see what else fails."""
 
@@ -40,8 +45,12 @@ Watch = Callable[[str, Progress], None]
 
 @dataclass(frozen=True)
 class Run:
-    """One search of a case, in numbers. `reason` says why it does not settle the case, if it does not."""
+    """One search of a case, in numbers. `reason` says why it does not settle the case, if it does not.
 
+    `verdict` is the worst that this search found, or SAFE.
+    """
+
+    verdict: Verdict
     states: int
     transitions: int
     depth: int
@@ -55,7 +64,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Finding:
-    """A property that fails, the class that this puts the case into, and the shortest run that shows it."""
+    """A way in which a case fails, with the shortest run that shows it."""
 
     verdict: Verdict
     subject: str
@@ -77,7 +86,8 @@ class Row:
     `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
     is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `stored` says that
-    the result is one of an earlier run.
+    the result is one of an earlier run. `unfair` names the actions that need not happen even if they always can, as
+    promises were decided; None if there was no promise.
     """
 
     profile: str
@@ -93,6 +103,7 @@ class Row:
     assumed: Mapping[str, object] = field(default_factory=dict[str, object])
     weaknesses: tuple[Weakness, ...] = ()
     stored: bool = False
+    unfair: tuple[str, ...] | None = None
 
     @property
     def subject(self) -> str:
@@ -115,37 +126,67 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
     Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
     """
-    off = _explore(case, case.untimed, limits, watch, beyond=BEYOND)
-    findings = _findings(case.untimed, off, Verdict.CORRUPTS)
-    doubts = _doubts(case.untimed, off)
-    question, deciding = case.untimed, off
-    if _may_go_on(off, doubts, findings):
+    off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
+    deciding, findings, doubts = off, off.findings, off.doubts
+    if _may_go_on(off, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
             if asked is None:
                 continue
             try:
-                found = _explore(case, asked, limits, watch)
+                answer = _explore(case, asked, lost, limits, watch)
             except KeyboardInterrupt:  # while the model was traced or compiled
                 doubts = ("interrupted",)
                 break
-            losses = _findings(asked, found, lost)
-            doubts = _doubts(asked, found)
-            if not findings or (lost is Verdict.CORRUPTS and losses):
-                question, deciding = asked, found
-            findings = sorted([*findings, *losses], key=lambda each: list(Verdict).index(each.verdict))
-            if losses or not _may_go_on(found, doubts, findings):
+            doubts = answer.doubts
+            if not findings or _worst(answer.findings) < _worst(findings):
+                deciding = answer
+            findings = _together(findings, answer.findings)
+            if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
                 break
-    return _row(case, findings, doubts, question, deciding, off)
+    return _row(case, findings, doubts, deciding, off)
 
 
-def _may_go_on(found: Exploration, doubts: Sequence[str], findings: Sequence[Finding]) -> bool:
+_BADNESS = {verdict: place for place, verdict in enumerate(Verdict)}
+
+
+def _worst(findings: Sequence[Finding]) -> int:
+    """How bad the worst finding is: the less, the worse."""
+    return min((_BADNESS[each.verdict] for each in findings), default=len(Verdict))
+
+
+def _together(findings: Sequence[Finding], more: Sequence[Finding]) -> tuple[Finding, ...]:
+    """All findings, the worst class first; of what fails in both, the first."""
+    known = {each.subject for each in findings}
+    both = [*findings, *(each for each in more if each.subject not in known)]
+    return tuple(sorted(both, key=lambda each: _BADNESS[each.verdict]))
+
+
+def _may_go_on(answer: _Answer, findings: Sequence[Finding]) -> bool:
     """Whether the next search can say more: nothing is lost yet, and this one went to its end."""
     if any(each.verdict is Verdict.CORRUPTS for each in findings):
         return False
-    return not doubts or (bool(findings) and found.complete and found.deadlock is None)
+    return not answer.doubts or (bool(findings) and answer.finished)
 
 
-def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None, beyond: int = 0) -> Exploration:
+@dataclass(frozen=True)
+class _Answer:
+    """A question with what its search found. `doubts` say why it is no pass, and are empty if it found a loss."""
+
+    question: Question
+    found: Exploration
+    findings: tuple[Finding, ...]
+    doubts: tuple[str, ...]
+    seconds: float
+
+    @property
+    def finished(self) -> bool:
+        """Whether every reachable state was expanded, and none is stuck."""
+        return self.found.complete and self.found.deadlock is None
+
+
+def _explore(
+    case: Case, question: Question, lost: Verdict, limits: Limits, watch: Watch | None, beyond: int = 0
+) -> _Answer:
     title = (
         f"{case.profile} / {case.scenario}, release timer {question.check.model.bounds.get('release timer', 'none')}"
     )
@@ -155,42 +196,60 @@ def _explore(case: Case, question: Question, limits: Limits, watch: Watch | None
             watch(title, at)
 
     compiled = compile_check(question.check)
-    until = {each.name for each in question.check.properties} - DELAYS - LEAKS - WEAKNESSES
-    return search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
+    until = {each.name for each in question.check.properties} - LOSSLESS
+    found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
+    began = time.perf_counter()
+    outcomes = decide_promises(found, limits)
+    seconds = found.seconds + time.perf_counter() - began
+    doubts = _doubts(question, found, outcomes)
+    return _Answer(question, found, _findings(question, found, outcomes, lost), doubts, seconds)
 
 
-def _findings(question: Question, found: Exploration, lost: Verdict) -> list[Finding]:
-    """The properties that fail, each with its shortest trace, worst class first; losing memory counts as `lost`."""
+def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS) -> Verdict:
+    """The class of a property or promise that fails; `lost` is that of memory."""
+    if name in DELAYS:
+        return Verdict.DELAYS
+    return Verdict.LEAKS if name in LEAKS or any(each.name == name for each in check.promises) else lost
+
+
+def failures(found: Exploration, outcomes: Mapping[str, Outcome]) -> list[str]:
+    """The properties that fail, the nearest first, and then the promises that are broken."""
+    broken = [name for name, outcome in outcomes.items() if outcome.lasso]
+    return [*sorted(found.violated, key=lambda name: found.violated[name]), *broken]
+
+
+def failure_trace(
+    found: Exploration, outcomes: Mapping[str, Outcome], name: str, source: Mapping[str, object]
+) -> Trace:
+    """The run that shows the failure of a property or promise, executed directly."""
+    check = found.check
+    if name in found.violated:
+        prop = next(each for each in check.properties if each.name == name)
+        states = found.path_to(found.violated[name])
+        return violation_trace(check.model, prop, states[0], follow(check.model, states), source)
+    promise = next(each for each in check.promises if each.name == name)
+    lasso = outcomes[name].lasso
+    assert lasso is not None
+    taken = follow(check.model, lasso.states, lasso.instances)
+    return promise_trace(check, promise, lasso.states[0], taken, lasso.loop, source)
+
+
+def _findings(
+    question: Question, found: Exploration, outcomes: Mapping[str, Outcome], lost: Verdict
+) -> tuple[Finding, ...]:
+    """What fails, each with its shortest trace, worst class first; losing memory counts as `lost`."""
     findings = [
-        Finding(class_of(name, lost), name, _shortest(question, found, name))
-        for name in _by_depth(found)
+        Finding(class_of(found.check, name, lost), name, failure_trace(found, outcomes, name, question.source))
+        for name in failures(found, outcomes)
         if name not in WEAKNESSES
     ]
-    return sorted(findings, key=lambda each: list(Verdict).index(each.verdict))
+    return tuple(sorted(findings, key=lambda each: _BADNESS[each.verdict]))
 
 
-def _weaknesses(question: Question, found: Exploration) -> tuple[Weakness, ...]:
-    return tuple(Weakness(name, _shortest(question, found, name)) for name in _by_depth(found) if name in WEAKNESSES)
-
-
-def _by_depth(found: Exploration) -> list[str]:
-    """The properties that fail, the one with the shortest trace first."""
-    return sorted(found.violated, key=lambda name: found.violated[name])
-
-
-def _shortest(question: Question, found: Exploration, name: str) -> Trace:
-    """The shortest run to where a property fails."""
-    model = question.check.model
-    prop = next(each for each in question.check.properties if each.name == name)
-    states = found.path_to(found.violated[name])
-    return violation_trace(model, prop, states[0], follow(model, states), question.source)
-
-
-def class_of(name: str, lost: Verdict = Verdict.CORRUPTS) -> Verdict:
-    """The class of a property that fails; `lost` is that of memory."""
-    if name in LEAKS:
-        return Verdict.LEAKS
-    return Verdict.DELAYS if name in DELAYS else lost
+def _weaknesses(answer: _Answer) -> tuple[Weakness, ...]:
+    found, source = answer.found, answer.question.source
+    names = [name for name in failures(found, {}) if name in WEAKNESSES]
+    return tuple(Weakness(name, failure_trace(found, {}, name, source)) for name in names)
 
 
 def _deadlock(question: Question, found: Exploration) -> Trace | None:
@@ -200,9 +259,9 @@ def _deadlock(question: Question, found: Exploration) -> Trace | None:
     return deadlock_trace(model, states[0], follow(model, states), question.source)
 
 
-def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
+def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
-    if found.stopped == "violation found" or (found.violated.keys() - DELAYS - LEAKS - WEAKNESSES):
+    if found.stopped == "violation found" or (found.violated.keys() - LOSSLESS):
         return ()
     if found.deadlock is not None:
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
@@ -210,35 +269,33 @@ def _doubts(question: Question, found: Exploration) -> tuple[str, ...]:
         return (found.stopped,)
     doubts = [f"the action {name} never fired" for name in never_fired(found)]
     doubts += [f"{name} was never reached" for name in question.required if name not in found.reached]
+    for name, outcome in outcomes.items():
+        if outcome.unknown:
+            doubts.append(f"{name} could not be decided: {outcome.unknown}")
+        elif not outcome.pending:
+            doubts.append(f"{name} was never pending")
     return tuple(doubts)
 
 
-def _row(
-    case: Case,
-    findings: Sequence[Finding],
-    doubts: Sequence[str],
-    question: Question,
-    deciding: Exploration,
-    off: Exploration,
-) -> Row:
+def _row(case: Case, findings: Sequence[Finding], doubts: Sequence[str], deciding: _Answer, off: _Answer) -> Row:
     known = findings[0].verdict if findings else Verdict.SAFE
-    finished = deciding.complete and deciding.deadlock is None
-    verdict = Verdict.UNDETERMINED if doubts and not (findings and finished) else known
     lost = any(each.verdict is Verdict.CORRUPTS for each in findings)
     elsewhere = off if off is not deciding else None
+    check = deciding.question.check
     return Row(
         profile=case.profile,
         scenario=case.scenario,
-        verdict=verdict,
+        verdict=Verdict.UNDETERMINED if doubts and not (findings and deciding.finished) else known,
         findings=tuple(findings),
         reasons=tuple(doubts),
-        run=_run(question.check.model, deciding),
-        without_timer=_run(case.untimed.check.model, elsewhere) if elsewhere else None,
+        run=_run(deciding),
+        without_timer=_run(elsewhere) if elsewhere else None,
         seconds=deciding.seconds + (elsewhere.seconds if elsewhere else 0.0),
-        stuck=_deadlock(question, deciding),
-        witness=None if lost else _witness(case, off),
+        stuck=_deadlock(deciding.question, deciding.found),
+        witness=None if lost else _witness(case, off.found),
         assumed=case.assumed or {},
-        weaknesses=_weaknesses(case.untimed, off),
+        weaknesses=_weaknesses(off),
+        unfair=check.unfair_actions if check.promises else None,
     )
 
 
@@ -252,10 +309,12 @@ def _witness(case: Case, found: Exploration) -> Trace | None:
     return witness_trace(check.model, probe, states[0], follow(check.model, states), case.untimed.source)
 
 
-def _run(model: Model, found: Exploration) -> Run:
+def _run(answer: _Answer) -> Run:
+    found, findings = answer.found, answer.findings
     return Run(
-        found.states, found.transitions, found.depth, found.seconds, found.complete, found.stopped,
-        model.bounds, found.hits, found.counts,
+        findings[0].verdict if findings else Verdict.SAFE,
+        found.states, found.transitions, found.depth, answer.seconds, found.complete, found.stopped,
+        found.check.model.bounds, found.hits, found.counts,
     )  # fmt: skip
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from . import kernel
 from .native import Native
-from .partition import U64, Partition
+from .partition import U64, Edges, Partition, Positions
 
 
 class VisitedSet:
@@ -43,6 +44,16 @@ class VisitedSet:
     def advance(self, native: Native, until: int) -> int:
         """Expands states up to position `until`; returns why it stopped, as kernel.FINISHED and so on."""
         return self._only.advance(native, until)
+
+    def edges(self, native: Native, positions: Positions) -> Edges:
+        """The steps out of some states that are in the set, with all their successors."""
+        return self._only.edges(native, positions)
+
+    def marks(self, native: Native, begin: int, end: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """A word for each state from `begin` up to `end`: bit n is set where promise n is pending."""
+        words = np.empty(end - begin, U64)
+        native.mark(self.address, begin, end, words.ctypes.data)
+        return words
 
     @property
     def _only(self) -> Partition:

@@ -19,7 +19,8 @@ def one_line(text: str) -> str:
 
 def headline(trace: Trace) -> str:
     """What the trace shows, in one line."""
-    steps = f"{len(trace)} step{'s' * (len(trace) != 1)}"
+    count = len(trace) if trace.loop is None else trace.loop
+    steps = f"{count} step{'s' * (count != 1)}"
     match trace.kind:
         case "violation":
             what = f"{trace.subject} is violated after {steps}"
@@ -27,6 +28,8 @@ def headline(trace: Trace) -> str:
             what = f"{trace.subject} is reached after {steps}"
         case "deadlock":
             what = f"nothing can happen any more after {steps}"
+        case "promise":
+            what = f"{trace.subject} is broken: pending for ever after {steps}"
         case other:
             what = f"{other} of {trace.subject} after {steps}"
     return one_line(f"{trace.model}: {what}")
@@ -93,6 +96,27 @@ def failure_words(violation: Violation) -> list[str]:
     """The false conjunct, and the values it was about."""
     values = ", ".join(f"{name} = {value}" for name, value in violation.values.items())
     return [one_line(line) for line in (f"✗ {violation.conjunct} is false", values) if line]
+
+
+def loop_words(trace: Trace) -> str:
+    """Which steps repeat for ever; empty if none do."""
+    if trace.loop is None or trace.loop == len(trace):
+        return ""
+    first, last = trace.loop + 1, len(trace)
+    return f"step {last} repeats for ever" if first == last else f"steps {first} to {last} repeat for ever"
+
+
+def closing_words(trace: Trace) -> list[str]:
+    """What is wrong at the end of a trace: the false conjunct, or how a promise stays pending."""
+    if trace.violation:
+        return failure_words(trace.violation)
+    if trace.loop is None:
+        return []
+    looping = loop_words(trace)
+    words = [f"↻ {looping}" if looping else "✗ the run may end here: no step is possible that has to happen"]
+    if trace.unfair:
+        words.append(one_line(f"need not happen, even if always possible: {', '.join(trace.unfair)}"))
+    return words
 
 
 def bounds_words(trace: Trace) -> list[str]:

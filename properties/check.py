@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..models.model import Model
 from ..protocol.language import DeclarationError
-from .property import Probe, Property
+from .property import Probe, Promise, Property
 
 
 @dataclass(frozen=True)
@@ -14,19 +14,38 @@ class Check:
     """A model with properties (true in every reachable state) and probes (true in at least one).
 
     `deadlock` asks that every state without a step is one that the model declares terminal.
+
+    `promises` must come to an end in every fair run. A run is fair if no instance of an action named in `fair` can
+    happen from some moment on without ever happening. Default: every action of the model, but for faults of channels.
     """
 
     model: Model
     properties: tuple[Property, ...]
     probes: tuple[Probe, ...] = ()
     deadlock: bool = True
+    promises: tuple[Promise, ...] = ()
+    fair: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
-        for asked, kind in ((self.properties, Property), (self.probes, Probe)):
+        kinds = ((self.properties, Property), (self.probes, Probe), (self.promises, Promise))
+        for asked, kind in kinds:
             for each in asked:
                 if not isinstance(each, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
                     raise DeclarationError(f"check of {self.model.name}: {each!r} is no {kind.__name__.lower()}")
-        names = [each.name for each in (*self.properties, *self.probes)]
+        names = [each.name for each in (*self.properties, *self.probes, *self.promises)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise DeclarationError(f"check of {self.model.name}: {', '.join(twice)} is asked twice")
+        unknown = sorted((self.fair or frozenset()) - {each.name for each in self.model.all_actions})
+        if unknown:
+            raise DeclarationError(f"check of {self.model.name}: fair names {', '.join(unknown)}, which is no action")
+
+    @property
+    def fair_actions(self) -> frozenset[str]:
+        """Actions that happen at some time if they can for ever."""
+        return frozenset(each.name for each in self.model.actions) if self.fair is None else self.fair
+
+    @property
+    def unfair_actions(self) -> tuple[str, ...]:
+        """The other ones: they need not happen, in the order of the model."""
+        return tuple(each.name for each in self.model.all_actions if each.name not in self.fair_actions)

@@ -86,6 +86,23 @@ class Probe:
         return truth_of(self.function, model.state_of(values, access=Access.PROPERTY), f"probe {self.name}")
 
 
+@dataclass(frozen=True)
+class Promise:
+    """Something that must come to an end: a name, one sentence, and a predicate that says where it is pending.
+
+    It is broken by a fair run that stays in pending states for ever, and by one that ends in a pending state. The
+    predicate is about whole states: where each of several things must end, each needs a promise of its own.
+    """
+
+    name: str
+    sentence: str
+    function: Callable[[Any], int]
+
+    def is_pending(self, model: Model, values: Sequence[int]) -> bool:
+        """Whether the promise is still to be kept in the state."""
+        return truth_of(self.function, model.state_of(values, access=Access.PROPERTY), f"promise {self.name}")
+
+
 def truth_of(predicate: Callable[[Any], int], state: State[Any], where: str) -> bool:
     """A predicate's value in a state, symbolic or not. Raises DeclarationError if it is none."""
     try:
@@ -115,3 +132,8 @@ def invariant(function: Callable[[Any], None]) -> Property:
 def probe(function: Callable[[Any], int]) -> Probe:
     """Declares a probe: a predicate of the state that some reachable state must satisfy."""
     return Probe(function.__name__, _sentence("probe", function), function)
+
+
+def promise(function: Callable[[Any], int]) -> Promise:
+    """Declares a promise: a predicate of the state that no fair run satisfies for ever."""
+    return Promise(function.__name__, _sentence("promise", function), function)

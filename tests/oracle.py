@@ -1,11 +1,17 @@
-"""The oracle: breadth-first search in plain Python over tuples. Slow, and short enough to be believed."""
+"""The oracle: breadth-first search in plain Python over tuples. Slow, and short enough to be believed.
+
+Promises are decided another way than by the engine: a counter goes through the fair instances and waits for each to be
+disabled or to happen; a promise is broken where the counter can go round for ever while the promise is pending.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from draincheck.models.model import Values
+import networkx as nx
+from draincheck.models.model import Step, Values
 from draincheck.properties.check import Check
 
 
@@ -54,3 +60,41 @@ def explore(check: Check) -> Found:
                 queue.append(step.values)
     found.states = len(depths)
     return found
+
+
+def every_step(check: Check) -> dict[Values, list[Step]]:
+    """All reachable states with their steps."""
+    model = check.model
+    steps: dict[Values, list[Step]] = {}
+    queue = deque(model.initial_states())
+    while queue:
+        values = queue.popleft()
+        if values not in steps:
+            steps[values] = list(model.steps(values))
+            queue.extend(step.values for step in steps[values])
+    return steps
+
+
+def broken_promises(check: Check, steps: Mapping[Values, Sequence[Step]]) -> set[str]:
+    """The promises that some fair run leaves pending for ever; `steps` are those of `every_step`."""
+    fair = [each for each in check.model.instances if each.action.name in check.fair_actions]
+    enabled = {values: {step.instance for step in taken} for values, taken in steps.items()}
+    broken: set[str] = set()
+    for promise in check.promises:
+        pending = {values for values in steps if promise.is_pending(check.model, values)}
+        rounds = nx.DiGraph()
+        for values in pending:
+            rounds.add_edge((values, len(fair)), (values, 0))
+            for step in steps[values]:
+                for waiting, instance in enumerate(fair):
+                    satisfied = step.instance == instance or instance not in enabled[values]
+                    if step.values in pending:
+                        rounds.add_edge((values, waiting), (step.values, waiting + satisfied))
+        ends = any(not enabled[values] & set(fair) for values in pending)
+        loops = any(
+            len(part) > 1 and any(waiting == len(fair) for _, waiting in part)
+            for part in nx.strongly_connected_components(rounds)
+        )
+        if ends or loops:
+            broken.add(promise.name)
+    return broken

@@ -13,12 +13,17 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize(
-    ("page", "said"), [("docs/language.md", "doubles grants: worker"), ("README.md", "abort SAFE")]
+    ("page", "said"),
+    [
+        ("docs/language.md", ("doubles grants: worker", "lock_comes_back is broken: pending for ever after 2 steps")),
+        ("README.md", ("abort SAFE",)),
+    ],
 )
-def test_programs_run(page: str, said: str, tmp_path: Path) -> None:
+def test_programs_run(page: str, said: tuple[str, ...], tmp_path: Path) -> None:
     (program,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
     path = tmp_path / "program.py"
     path.write_text(program, "utf-8")
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert said in done.stdout
+    for words in said:
+        assert words in done.stdout

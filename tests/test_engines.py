@@ -109,6 +109,20 @@ def test_random_direct_runs_stay_in_the_explored_states(check: Check) -> None:
             values = chance.choice(steps).values
 
 
+@pytest.mark.parametrize("check", [*CHECKS, reference_check()], ids=lambda check: check.model.name.replace(" ", ""))
+def test_constant_cells_change_only_the_cost(check: Check) -> None:
+    """The same states in the same order, whether or not cells that never change are left out."""
+    plain, short = (compile_check(check, constants=constants) for constants in (False, True))
+    expected, found = (search(compiled, until=()) for compiled in (plain, short))
+    assert sum(place.bits for place in short.packing.places) <= sum(place.bits for place in plain.packing.places)
+    assert found.complete and (found.states, found.transitions) == (expected.states, expected.transitions)
+    assert (found.depth, found.counts, found.hits) == (expected.depth, expected.counts, expected.hits)
+    assert (found.violated, found.reached, found.deadlock) == (expected.violated, expected.reached, expected.deadlock)
+    for position in range(0, found.states, max(1, found.states // 50)):
+        assert found.path_to(position) == expected.path_to(position)
+        assert found.position_of(found.path_to(position)[-1]) == position
+
+
 def test_optimised_code_equals_quick_code(monkeypatch: pytest.MonkeyPatch) -> None:
     from draincheck.explorer import search as module
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import oracle
 import pytest
 import toys
 from draincheck.explorer import kernel
@@ -13,7 +14,7 @@ from draincheck.explorer import search as module
 from draincheck.explorer.packing import packing_of
 from draincheck.explorer.partition import Partition
 from draincheck.explorer.render_terminal import terminal_text
-from draincheck.explorer.search import Limits, Progress, never_fired, search
+from draincheck.explorer.search import Limits, Progress, compile_check, never_fired, search
 from draincheck.explorer.tracer import most_successors, trace
 from draincheck.explorer.verify import Verdict, exit_code, verify
 from draincheck.explorer.visited import available_memory
@@ -22,7 +23,7 @@ from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties
 from draincheck.properties.cases import Case, Question, reference_case
 from draincheck.properties.check import Check
-from draincheck.properties.property import claim, invariant
+from draincheck.properties.property import claim, invariant, probe
 from draincheck.protocol.language import (
     DeclarationError,
     DomainFault,
@@ -353,3 +354,93 @@ def test_a_container_has_the_memory_it_is_allowed(tmp_path: Path) -> None:
     assert available_memory(tmp_path) == 2_000_000
     (tmp_path / "memory.max").write_text("max\n", "ascii")
     assert available_memory(tmp_path) > 2_000_000
+
+
+class Switches(State[None]):
+    """Numbers of which some never change."""
+
+    at = field(upto(9), means="a number that moves")
+    off = field(flag, means="never set")
+    behind = field(upto(9), means="set only where `off` is")
+    farther = field(upto(9), means="set only where `behind` is")
+    given = field(upto(9), means="chosen at the start")
+    fixed = field(upto(9), means="the same at every start")
+
+
+@action("s")
+def move(s: Switches) -> None:
+    """Moves as far as the fixed number, or on where `off` is."""
+    require(s.at < s.fixed + s.off + s.behind)
+    s.at += 1
+
+
+@action("s")
+def set_behind(s: Switches) -> None:
+    """Needs `off`."""
+    require(s.off)
+    s.behind = s.given
+
+
+@action("s")
+def set_farther(s: Switches) -> None:
+    """Needs `behind`."""
+    require(s.behind > 0)
+    s.farther = 1
+
+
+def start_switches(s: Switches) -> None:
+    s.given = s.choose([3, 4])
+    s.fixed = 5
+
+
+def arrived(s: Switches) -> int:
+    """Terminal: the walker is at the fixed number."""
+    return s.at == s.fixed + s.farther
+
+
+@invariant
+def fixed_is_five(s: Switches) -> None:
+    """The fixed number is five, and the walker does not pass it."""
+    claim(s.fixed == 5, "the fixed number is five", fixed=s.fixed)
+    claim(s.at <= s.fixed, "the walker has not passed it", at=s.at)
+
+
+@probe
+def is_behind(s: Switches) -> int:
+    """Never true."""
+    return s.behind > 0
+
+
+def switches(*actions: object) -> Check:
+    model = Model(
+        name="switches",
+        state=Switches,
+        actions=actions,  # type: ignore[arg-type]
+        sizes={Step: 1},
+        start=start_switches,
+        terminal=arrived,
+    )
+    return Check(model, (fixed_is_five,), (is_behind,))
+
+
+def test_cells_that_never_change_take_no_bits_and_are_read_all_the_same() -> None:
+    check = switches(move, set_behind, set_farther)
+    compiled = compile_check(check)
+    names = [cell.name for cell in check.model.layout.cells]
+    bits = {name: place.bits for name, place in zip(names, compiled.packing.places, strict=True)}
+    assert bits == {"at": 4, "off": 0, "behind": 0, "farther": 0, "given": 4, "fixed": 0}
+    found, expected = search(compiled, until=()), oracle.explore(check)
+    assert (found.states, found.transitions, found.depth) == (expected.states, expected.transitions, expected.depth)
+    assert (found.counts, found.hits) == (expected.counts, expected.hits)
+    assert found.deadlock is None and expected.deadlocks == 0
+    assert found.path_to(found.states - 1)[-1] == (5, 0, 0, 0, 4, 5)
+    assert found.position_of((5, 0, 0, 0, 4, 5)) == found.states - 1
+    for elsewhere in ((5, 0, 0, 0, 4, 4), (5, 1, 0, 0, 4, 5), (16, 0, 0, 0, 4, 5), (0, 0, 0, 0, 5, 5)):
+        assert found.position_of(elsewhere) is None
+
+
+def test_a_cell_that_one_start_sets_otherwise_is_no_constant() -> None:
+    model = switches(move).model
+    tracer, commands = trace(model, model.initial_states())
+    assert tracer.constants == {1: 0, 2: 0, 3: 0, 5: 5}
+    assert [command.reads for command in commands] == [frozenset({0})]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from draincheck.models.model import Model
 from draincheck.properties.check import Check
-from draincheck.properties.property import claim, invariant, probe
+from draincheck.properties.property import Promise, claim, invariant, probe
 from draincheck.protocol.language import (
     NONE,
     Faults,
@@ -193,3 +195,65 @@ def arithmetic() -> Check:
     """Every operator of the language, on numbers small enough for the oracle."""
     model = Model(name="arithmetic", state=Arith, actions=(add, subtract, scale, point, mark, sink), sizes={Node: 2})
     return Check(model, (never_all_six,))
+
+
+class Stage(IntEnum):
+    """How far a process is."""
+
+    AWAY = 0
+    WAITING = 1
+    INSIDE = 2
+
+
+class Door(State[None]):
+    """A room for one process at a time."""
+
+    stage = field(Stage, Node, means="how far the process is")
+    turn = field(maybe(Node), means="whose turn it is; anybody's if none")
+
+
+@action("process {n}")
+def ask(s: Door, n: Node) -> None:
+    """The process wants to go in; it need never want to."""
+    require(s.stage[n] == Stage.AWAY)
+    s.stage[n] = Stage.WAITING
+
+
+@action("process {n}")
+def enter(s: Door, n: Node) -> None:
+    """The process goes in if nobody is there, and it is its turn or anybody's."""
+    require(s.stage[n] == Stage.WAITING)
+    require((s.turn == NONE) | (s.turn == n))
+    for other in s.all(Node):
+        require(s.stage[other] != Stage.INSIDE)
+    s.stage[n] = Stage.INSIDE
+    s.turn = NONE
+
+
+@action("process {n}")
+def leave(s: Door, n: Node) -> None:
+    """The process comes out, and whoever comes next, comes."""
+    require(s.stage[n] == Stage.INSIDE)
+    s.stage[n] = Stage.AWAY
+
+
+@action("process {n}")
+def leave_to_next(s: Door, n: Node) -> None:
+    """The process comes out, and whoever waits has the next turn."""
+    require(s.stage[n] == Stage.INSIDE)
+    s.stage[n] = Stage.AWAY
+    for other in s.all(Node):
+        if s.stage[other] == Stage.WAITING:
+            s.turn = other
+
+
+def door(*, turns: bool, fair: frozenset[str] = frozenset({"enter", "leave", "leave_to_next"})) -> Check:
+    """Two processes at a door. Without turns, one of them can starve."""
+    actions = (ask, enter, leave_to_next if turns else leave)
+    model = Model(name="door", state=Door, actions=actions, sizes={Node: 2}, bounds={"processes": "2"})
+    fair &= {each.name for each in actions}
+    promises = tuple(
+        Promise(f"process_{n}_gets_in", f"Process {n} does not wait for ever.", lambda s, n=n: s.stage[n] == 1)
+        for n in range(2)
+    )
+    return Check(model, (), (), deadlock=False, promises=promises, fair=fair)
