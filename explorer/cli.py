@@ -56,8 +56,8 @@ def main() -> None:
 
 @main.command()
 @click.argument("profiles", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All profiles of the catalogue, not only the headline ones.")
-@click.option("--scenario", "scenarios", multiple=True, help="Only this scenario (may be repeated).")
+@click.option("--all", "everything", is_flag=True, help="Every profile of the catalogue in every scenario.")
+@click.option("--scenario", "scenarios", multiple=True, help='Only this scenario (may be repeated); "all" for all.')
 @click.option("--prefill-ranks", type=int, help="Prefill ranks that write to decode.")
 @click.option("--decode-ranks", type=int, help="Decode ranks, which schedule together.")
 @click.option("--rooms", type=int, help="Requests with a transfer.")
@@ -85,6 +85,7 @@ def main() -> None:
 )
 @click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
+@click.option("--traces", is_flag=True, help="With --all, show the traces as well as the table.")
 @click.option("--witness", is_flag=True, help="Where nothing fails, show a run that exercises the property.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify(
@@ -105,14 +106,16 @@ def verify(
     folder: Path | None,
     no_store: bool,
     save: Path | None,
+    traces: bool,
     witness: bool,
     as_json: bool,
 ) -> None:
     """Gives a verdict for each profile in each scenario, and the shortest trace of each failure.
 
     PROFILES are names of the catalogue, paths of TOML files, or "reference" for the reference model. Without
-    any, the headline profiles of the catalogue are verified.
+    any, the headline profiles of the catalogue are verified, in the default scenarios.
     """
+    from ..models.scenario import SCENARIOS
     from .pool import available_cores
     from .search import Limits
     from .verify import exit_code
@@ -128,6 +131,8 @@ def verify(
         from ..models.profile import catalogue
 
         profiles = tuple(catalogue())
+    if (everything and not scenarios) or "all" in scenarios:
+        scenarios = tuple(SCENARIOS)
     cases = _cases(profiles, scenarios, chosen, timer, no_timer)
     store = None if no_store else _store(folder)
     batch = _run_cases(cases, Limits(max_states, max_seconds, memory), jobs or available_cores(), store)
@@ -137,7 +142,7 @@ def verify(
 
         click.echo(json.dumps(document(rows), indent=1))
     else:
-        _print(rows, witness)
+        _print(rows, witness, traces or not everything)
         if not scenarios and "reference" not in profiles:
             _print_not_asked()
     if save:
@@ -226,7 +231,7 @@ def _save(rows: Sequence[Row], folder: Path) -> None:
                 click.echo(f"saved {save(trace, folder)}", err=True)
 
 
-def _print(rows: Sequence[Row], witness: bool) -> None:
+def _print(rows: Sequence[Row], witness: bool, traces: bool) -> None:
     from rich.console import Console
 
     from .render_terminal import terminal
@@ -237,7 +242,7 @@ def _print(rows: Sequence[Row], witness: bool) -> None:
         console = Console(width=TABLE_WIDTH)
     shown: dict[tuple[str, ...], str] = {}
     for row in rows:
-        for trace in (*row.traces, row.witness if witness else None):
+        for trace in (*(row.traces if traces else ()), row.witness if witness else None):
             if trace is None:
                 continue
             steps = (trace.subject, *(step.label for step in trace.steps))

@@ -45,6 +45,7 @@ class Result(Strict):
     stuck: SavedRun | None
     witness: SavedRun | None
     weaknesses: list[SavedRun]
+    unfair: list[str] | None
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -79,6 +80,7 @@ def result_of(row: Row, case: Case) -> Result:
         stuck=saved(row.stuck),
         witness=saved(row.witness),
         weaknesses=[_saved(each.trace, case) for each in row.weaknesses],
+        unfair=None if row.unfair is None else list(row.unfair),
     )
 
 
@@ -105,6 +107,7 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
         weaknesses=tuple(Weakness(shown.subject, shown) for shown in weak),
         assumed=case.assumed or {},
         stored=stored,
+        unfair=None if result.unfair is None else tuple(result.unfair),
     )
 
 

@@ -33,6 +33,7 @@ from ..protocol.roles.indices import (
     Slot,
 )
 from ..protocol.roles.knobs import Knobs, Setting
+from ..protocol.roles.router import is_submitted
 from ..protocol.roles.state import Drain
 from ..protocol.roles.steps import BootstrapStep, Copy, DecodeStep, Life, SchedulerStep, WorkerStep
 from ..protocol.roles.topology import partners, served
@@ -199,6 +200,8 @@ RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
         not case.scenario.send_faults
         and not case.ends("disconnect", "router-cancel", "waiting-timeout", "early-disconnect", "prefill-abort")
     ),
+    # Decode is idle only if nobody has memory.
+    memory.flush: lambda case: case.decode.idle_counts_holds,
     # No ack comes, or none counts.
     decode_scheduler.release_drained: lambda case: not case.drains,
 }
@@ -286,6 +289,36 @@ STORY = (
 """Every step, in the order in which a story is best told: of several shortest traces the first in it is shown."""
 
 
+ENVIRONMENT = frozenset(
+    {
+        router.cancel_both_legs,
+        router.cancel_decode_leg,
+        router.cancel_prefill_leg,
+        admission.reject,
+        decode_scheduler.abort,
+        decode_scheduler.abort_unpublished,
+        decode_scheduler.waiting_timeout,
+        prefill_scheduler.bootstrap_timeout,
+        prefill_scheduler.abort_at_prefill,
+        prefill_scheduler.abort_inflight,
+        transfer_worker.defer,
+        transfer_worker.call_fails,
+        transfer_worker.part_fails,
+        memory.restore_fails,
+        memory.start_copy,
+        memory.retract,
+        memory.drop_mismatch,
+        memory.flush,
+        memory.relocate,
+        death.worker_dies,
+        death.prefill_dies,
+        victim.victim_takes,
+        victim.victim_takes_buffer,
+    }
+)
+"""Steps that need never happen: clients, faults, and whoever else wants memory. All others happen if they can."""
+
+
 def actions_of(case: Circumstances) -> tuple[Action, ...]:
     """The steps that can occur, in the order of the story."""
     return tuple(action for action in STORY if action not in CONDITIONS or CONDITIONS[action](case))
@@ -327,7 +360,7 @@ def at_rest(s: Drain) -> int:
             life = s.life[decode, request]
             waits = (life == Life.HELD) | (life == Life.TRANSFERRING)
             waiting |= waits
-            new |= life == Life.NEW
+            new |= (life == Life.NEW) & is_submitted(s, request)
             stuck |= (life != Life.GONE) & (life != Life.NEW) & (waits == 0)
     return quiet(s) & (stuck == 0) & ((new == 0) | (waiting != 0))
 

@@ -128,9 +128,10 @@ SCENARIOS = {
         ),
         Scenario(
             name="writers",
-            sentence="two prefill ranks write for one decode rank, and a send of one of them fails",
+            sentence="two prefill ranks write for one decode rank, and a part of a send of one of them fails",
             ends=(),
             send_faults=1,
+            partial=True,
             ranks=2,
             chunks=1,
         ),

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..models.drain import Circumstances, Timer, drain_model, setting_of
+from ..models.drain import ENVIRONMENT, Circumstances, Timer, drain_model, setting_of
 from ..models.profile import Profile, ProfileError, load_profile
 from ..models.reference import reference
 from ..models.scenario import DEFAULT, SCENARIOS, Scenario
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
 from .check import Check
-from .progress import holds_end_by_drain, rooms_are_forgotten, slots_come_back, transfers_end_without_timeout
+from .progress import holds_end, holds_end_by_drain, rooms_are_forgotten, slots_come_back, transfers_end_without_timeout
 from .property import Probe, Property
 from .safety import (
     acks_are_true,
@@ -119,7 +119,10 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
             "scenario": asdict(scenario),
             "timer": when.value,
         }
-        return Question(Check(model, properties, tuple(probes)), tuple(each.name for each in probes), source)
+        promises = (holds_end,) if when is Timer.LATE else ()
+        fair = frozenset(each.name for each in model.actions if each not in ENVIRONMENT)
+        check = Check(model, properties, tuple(probes), promises=promises, fair=fair)
+        return Question(check, tuple(each.name for each in probes), source)
 
     timed = timer and around.holds
     witnesses = probes_of(around)

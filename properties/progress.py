@@ -12,7 +12,7 @@ from ..protocol.roles.indices import DecodeRank, PrefillRank, Request, Room, Slo
 from ..protocol.roles.state import Drain
 from ..protocol.roles.steps import Life, Poll, Sender, Status
 from ..protocol.roles.topology import partners, room_of, served
-from .property import claim, invariant
+from .property import claim, invariant, promise
 
 
 @invariant
@@ -117,3 +117,13 @@ def everything_ended(s: Drain) -> int:
             ended &= s.life[decode, request] == Life.GONE
         ended &= ended_at_prefill(s, request)
     return ended
+
+
+@promise
+def holds_end(s: Drain) -> int:
+    """Every hold ends, by acks or by its timer."""
+    held = 0
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            held |= s.life[decode, request] == Life.HELD
+    return held

@@ -245,6 +245,14 @@ class Fifo(Generic[M]):
             if place < self.length:
                 yield self._message(place)
 
+    def some(self, test: Callable[[M], int]) -> int:
+        """Whether a message in the channel satisfies a test: one condition, in which nothing branches if the test
+        does not (it combines its own with & and |)."""
+        found = 0
+        for place in range(self._bound.capacity):
+            found |= (place < self.length) & test(self._message(place))
+        return found
+
     def remove_last(self) -> None:
         """Takes away the youngest message. Disabled while there is none."""
         require(self.length > 0)

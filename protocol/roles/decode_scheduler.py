@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..language import action, ghost_code, require
+from ..language import NONE, action, ghost_code, require
 from .allocator import allocate, release, release_row
 from .indices import Chunk, DecodeRank, Request
 from .messages import ControlKind, ReportKind
-from .room_status import is_open
 from .router import is_submitted
 from .state import Drain
 from .steps import (
@@ -25,6 +24,7 @@ from .steps import (
     Restore,
     SchedulerStep,
     Sender,
+    Status,
     WorkerStep,
 )
 from .topology import partners, room_of, same_room, writers
@@ -219,7 +219,7 @@ def take_failed(s: Drain, request: Request) -> None:
     room = room_of(s, request)
     failed = 0
     for decode in s.all(DecodeRank):
-        failed |= s.poll[decode, room] == Poll.FAILED
+        failed |= (s.poll[decode, room] == Poll.FAILED) | (s.cancelled[decode, request] != 0)
         if s.knobs.restore and s.knobs.decode.restore_failure == "agreed":
             restored = s.restore[decode, request] != Restore.FAILED
             failed |= not restored and s.poll[decode, room] == Poll.SUCCESS
@@ -331,41 +331,31 @@ def release_expired_late(s: Drain, decode: DecodeRank, request: Request) -> None
         end_hold(s, each, request)
 
 
-def writes_are_over(s: Drain, prefill: int, decode: int, request: int) -> bool:
+def writes_are_over(s: Drain, prefill: int, decode: int, request: int) -> int:
     """Whether the prefill rank has no write in flight to what the request was given on the decode rank, and will
-    launch none: as far as the state tells, whoever's pages it would send."""
+    launch none; and whether what it has reported has arrived. One condition, without a branch."""
     room = room_of(s, request)
-    for write in s.nic[prefill, decode].waiting():
-        if write.addressee == request:
-            return False
-    if s.dead[prefill]:
-        return True
-    for message in s.control[decode, prefill].waiting():
-        if message.room == room:
-            return False
-    for report in s.report[prefill, decode].waiting():
-        if report.room == room and report.kind != ReportKind.ABORT_ACK:
-            return False
+    live = s.nic[prefill, decode].some(lambda write: write.addressee == request)
+    unread = s.report[prefill, decode].some(
+        lambda report: (report.room == room) & (report.kind != ReportKind.ABORT_ACK)
+    )
+    asked = s.control[decode, prefill].some(lambda message: message.room == room)
+    bootstrap = s.bootstrap_step[prefill]
+    asked |= (bootstrap != BootstrapStep.IDLE) & (bootstrap != BootstrapStep.DEAD) & (s.bootstrap_room[prefill] == room)
+    worker, scheduler = s.worker_step[prefill], s.scheduler_step[prefill]
+    known = s.infos[prefill, room, decode] != NONE
+    sends_more = 0
     for other in same_room(s, room):
-        for chunk in s.queue[prefill].waiting():
-            if chunk.request == other:
-                return False
-        working = s.worker_step[prefill] != WorkerStep.IDLE and s.worker_step[prefill] != WorkerStep.DEAD
-        worker = working and s.worker_request[prefill] == other
-        scheduler = s.scheduler_step[prefill] != SchedulerStep.IDLE and s.scheduler_request[prefill] == other
-        if worker or scheduler:
-            return False
-    bootstrap = s.bootstrap_step[prefill] != BootstrapStep.IDLE and s.bootstrap_step[prefill] != BootstrapStep.DEAD
-    if bootstrap and s.bootstrap_room[prefill] == room:
-        return False
-    sends_more = is_open(s, prefill, room)
-    return not sends_more or all(has_sent_all(s, prefill, other) for other in same_room(s, room))
-
-
-def has_sent_all(s: Drain, prefill: int, request: int) -> bool:
-    """Whether the prefill scheduler hands over no more chunks of the request."""
-    sender = s.sender[prefill, request]
-    return sender == Sender.INFLIGHT or sender == Sender.GONE or sender == Sender.ABORTED
+        sends_more |= s.queue[prefill].some(lambda chunk, other=other: chunk.request == other)
+        working = (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
+        sends_more |= working & (s.worker_request[prefill] == other)
+        sends_more |= (scheduler != SchedulerStep.IDLE) & (s.scheduler_request[prefill] == other)
+        sender = s.sender[prefill, other]
+        ended = (sender == Sender.INFLIGHT) | (sender == Sender.GONE) | (sender == Sender.ABORTED)
+        # A room that is missing may still be opened, by the metadata of another decode rank.
+        sends_more |= (ended == 0) & (s.status[prefill, room] != Status.FAILED) & known
+    alive = s.dead[prefill] == 0
+    return (live == 0) & (unread == 0) & ((alive & (asked | sends_more)) == 0)
 
 
 @ghost_code

@@ -7,8 +7,8 @@ from .allocator import release
 from .decode_scheduler import GROUP, all_idle, clear_receiver, fail_on_rank, idle, note_parting
 from .indices import DecodeRank, Request, Slot
 from .state import Drain
-from .steps import Copy, Life, Poll, Restore
-from .topology import partners, room_of
+from .steps import Copy, Life, Restore, VictimLife
+from .topology import partners
 
 
 @action("decode {decode} host tier")
@@ -49,7 +49,6 @@ def give_up_restore(s: Drain, decode: DecodeRank, request: Request) -> None:
         release(s, decode, request)
         s.life[decode, request] = Life.GONE
     else:
-        require(s.poll[decode, room_of(s, request)] == Poll.SUCCESS)
         fail_on_rank(s, decode, request)
 
 
@@ -113,6 +112,8 @@ def drop_mismatch(s: Drain, decode: DecodeRank, request: Request) -> None:
 
 def is_fully_idle(s: Drain) -> bool:
     """Whether decode takes itself for idle. managers/scheduler.py: Scheduler.is_fully_idle; 0.5.23 counts holds."""
+    if s.victim == VictimLife.RUNNING:
+        return False
     for decode in s.all(DecodeRank):
         for request in s.all(Request):
             life = s.life[decode, request]

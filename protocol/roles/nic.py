@@ -33,9 +33,10 @@ def waits_for(s: Drain, prefill: int, decode: int) -> int:
     if step == WorkerStep.AUX_POSTED:
         return True
     if s.knobs.prefill.posts_at_once:
-        reached = s.worker_at[prefill] > decode or (s.worker_at[prefill] == decode and step == WorkerStep.POSTED)
-        return (step == WorkerStep.TO_POST or step == WorkerStep.POSTED) and reached
-    return step == WorkerStep.POSTED and s.worker_at[prefill] == decode
+        posted = step == WorkerStep.POSTED
+        reached = (s.worker_at[prefill] > decode) | ((s.worker_at[prefill] == decode) & posted)
+        return ((step == WorkerStep.TO_POST) | posted) & reached
+    return (step == WorkerStep.POSTED) & (s.worker_at[prefill] == decode)
 
 
 def fill_buffer(s: Drain, decode: int, request: int) -> None:
@@ -78,7 +79,7 @@ def note_post(s: Drain, decode: int, prefill: int, addressee: int) -> None:
         s.false_ack[decode] = addressee
 
 
-def awaits_acks(s: Drain, decode: int, request: int) -> bool:
+def awaits_acks(s: Drain, decode: int, request: int) -> int:
     """Whether the request is on its way into a hold, or held."""
     life = s.life[decode, request]
     return s.notified[decode, request] and life != Life.GONE and life != Life.DECODING

@@ -13,28 +13,31 @@ from .steps import BootstrapStep, Life, SchedulerStep, Sender, WorkerStep
 from .topology import room_of, same_room, served
 
 
-def is_submitted(s: Drain, request: int) -> bool:
+def is_submitted(s: Drain, request: int) -> int:
     """Whether the client has sent the request.
 
     When a room number is used again for the next request is a setting.
     """
-    return all(earlier >= request or has_ended(s, earlier) for earlier in same_room(s, room_of(s, request)))
+    submitted = 1
+    for earlier in same_room(s, room_of(s, request)):
+        if earlier < request:
+            submitted &= has_ended(s, earlier)
+    return submitted
 
 
-def has_ended(s: Drain, request: int) -> bool:
+def has_ended(s: Drain, request: int) -> int:
     """Whether the client may use the request's room number again."""
-    early, late = s.knobs.reuse == "early", s.knobs.reuse == "late"
+    ended = 1
     for decode in s.all(DecodeRank):
         life = s.life[decode, request]
-        if life != Life.GONE and not (early and life == Life.HELD):
-            return False
+        ended &= (life == Life.GONE) | ((s.knobs.reuse == "early") & (life == Life.HELD))
     for prefill in s.all(PrefillRank):
         sender = s.sender[prefill, request]
-        if not early and sender != Sender.GONE and sender != Sender.ABORTED:
-            return False
-        if late and not is_forgotten(s, prefill):
-            return False
-    return True
+        if s.knobs.reuse != "early":
+            ended &= (sender == Sender.GONE) | (sender == Sender.ABORTED)
+        if s.knobs.reuse == "late":
+            ended &= is_forgotten(s, prefill)
+    return ended
 
 
 def is_forgotten(s: Drain, prefill: int) -> int:
