@@ -18,6 +18,8 @@ import click
 from ..protocol.language.errors import DraincheckError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..properties.cases import Case
     from .batch import Batch, Status
     from .search import Limits, Progress
@@ -253,12 +255,21 @@ def _print(rows: Sequence[Row], witness: bool, traces: bool) -> None:
             shown[steps] = trace.model
             console.print(terminal(trace, console.width))
             console.print()
-    # A terminal that is too narrow wraps the lines of the table; nothing of it is cut off.
-    wide = Console(width=max(console.width, TABLE_WIDTH))
-    wide.print(table(rows))
+    _print_wide(table(rows))
     console.print()
     for line in legend(rows):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_wide(shown: Table) -> None:
+    """Prints a table as wide as it is: a terminal that is too narrow wraps its lines; nothing of it is cut off."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    console = Console()
+    endless = Console(width=10_000)
+    width = Measurement.get(endless, endless.options, shown).maximum
+    Console(width=max(console.width, width)).print(shown)
 
 
 def _print_not_asked() -> None:
@@ -344,10 +355,35 @@ def history(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(history_document(chapters), indent=1))
     else:
-        from rich.console import Console
-
-        Console(width=max(Console().width, TABLE_WIDTH)).print(history_table(chapters))
+        _print_wide(history_table(chapters))
     sys.exit(0 if all(chapter.as_said for chapter in chapters) else 1)
+
+
+@main.command()
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
+@click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
+    """Looks for each known bug in each release, and compares with what is known of the releases.
+
+    Exit code 1 if a cell comes out otherwise than it is accounted for.
+    """
+    from .calibration import calibrate as fill
+    from .pool import available_cores
+    from .report import calibration_document, calibration_notes, calibration_table
+
+    with _progress() as watch:
+        store = None if no_store else _store(None)
+        cells, trouble = fill(jobs=jobs or available_cores(), store=store, watch=watch)
+    if as_json:
+        click.echo(json.dumps(calibration_document(cells), indent=1))
+    else:
+        _print_wide(calibration_table(cells))
+        for line in calibration_notes(cells):
+            click.echo(line)
+    if trouble:
+        raise click.ClickException(f"{trouble}; not all cells are known")
+    sys.exit(0 if all(cell.accounted_for for cell in cells) else 1)
 
 
 @main.command()

@@ -8,6 +8,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from ..models.profile import PREFIX
+from .calibration import Cell, releases
 from .history import Chapter
 from .verify import EXPLANATION, Row, Run, Verdict
 
@@ -76,6 +78,12 @@ def legend(rows: Sequence[Row]) -> list[str]:
         if row.unfair is not None
     ]
     assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
+    lines += [
+        f"{row.profile} / {row.scenario}: {each.subject} fails after {len(each.trace)} steps: "
+        "other properties rest on it, though by itself it loses nothing"
+        for row in rows
+        for each in row.weaknesses
+    ]
     lines += [f"{profile}: {name} is unknown and taken as {value}" for (profile, name), value in assumed.items()]
     stored = sum(row.stored for row in rows)
     if stored:
@@ -119,6 +127,7 @@ def _row(row: Row) -> dict[str, Any]:
         "hits": dict(row.run.hits),
         "without_timer": _run(row.without_timer),
         "trace": [step.label for step in row.trace.steps] if row.trace else None,
+        "weaknesses": [{"property": each.subject, "trace_length": len(each.trace)} for each in row.weaknesses],
         "stored": row.stored,
     }
 
@@ -172,6 +181,9 @@ def history_document(chapters: Sequence[Chapter]) -> dict[str, Any]:
             "property": each.change.property or None,
             "holds_with": each.holds if not each.change.untold else None,
             "broken_without": list(each.broken),
+            "broken_with_and_without": list(each.standing),
+            "given": each.change.given,
+            "timer": each.change.timer if not each.change.untold else None,
             "verdict": str(each.verdict) if each.verdict else None,
             "trace_length": len(each.trace) if each.trace else None,
             "untold": each.change.untold or None,
@@ -179,3 +191,62 @@ def history_document(chapters: Sequence[Chapter]) -> dict[str, Any]:
         for each in chapters
     ]
     return {"format": "draincheck-history", "version": VERSION, "rows": rows}
+
+
+def calibration_table(cells: Sequence[Cell]) -> Table:
+    """Bug x release: the backends in which it is found, each with the length of its trace; - where it is not."""
+    result = Table(box=None, pad_edge=False, header_style="bold")
+    columns = releases(cells)
+    for heading in ("bug", "", "scenario", "property", *columns):
+        result.add_column(heading, no_wrap=True)
+    rows: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.bug.id, cell.bug.name), []).append(cell)
+    for (number, name), own in rows.items():
+        shown = [_release_words([cell for cell in own if cell.profile.startswith(release)]) for release in columns]
+        result.add_row(number, Text(name), own[0].bug.scenario, own[0].bug.property, *shown)
+    return result
+
+
+def _release_words(cells: Sequence[Cell]) -> Text:
+    """What the cells of one release say; what is not as the facts have it is marked."""
+    words = [_cell_words(cell, alone=len(cells) == 1) for cell in cells if cell.found is not None or not cell.agrees]
+    style = "" if all(cell.accounted_for for cell in cells) else "bold red"
+    return Text(", ".join(words) or ("-" if cells else ""), style=style)
+
+
+def _cell_words(cell: Cell, *, alone: bool) -> str:
+    backend = "" if alone else cell.profile.split("-", 1)[1] + " "
+    found = "unknown" if not cell.known else "not found" if cell.found is None else str(cell.found)
+    return f"{backend}{found}{'' if cell.agrees else ' *'}"
+
+
+def calibration_notes(cells: Sequence[Cell]) -> list[str]:
+    """What the marks in the table mean."""
+    lines = ["Numbers are steps of the shortest trace; - means that the bug is not found, and is not expected."]
+    for cell in cells:
+        if not cell.agrees:
+            reason = cell.differs or "not accounted for"
+            lines.append(f"* {cell.bug.id}, {cell.profile}: the facts expect that it {cell.expected}: {reason}")
+    return lines
+
+
+def calibration_document(cells: Sequence[Cell]) -> dict[str, Any]:
+    """The calibration as one JSON document; docs/json.md describes it."""
+    rows = [
+        {
+            "id": each.bug.id,
+            "bug": each.bug.name,
+            "profile": PREFIX + each.profile,
+            "scenario": each.bug.scenario,
+            "property": each.bug.property,
+            "given": each.bug.given,
+            "expected": each.expected,
+            "found": each.found is not None if each.known else None,
+            "trace_length": each.found,
+            "agrees": each.agrees,
+            "differs": each.differs or None,
+        }
+        for each in cells
+    ]
+    return {"format": "draincheck-calibration", "version": VERSION, "rows": rows}

@@ -32,6 +32,9 @@ UNKNOWN = "unknown"
 MAX_INHERITANCE = 8
 FOLDER = "draincheck.models"
 HISTORY = "history.toml"
+CALIBRATION = "calibration.toml"
+PREFIX = "sglang-"
+"""What the names of the catalogue begin with."""
 Setting = bool | int | str
 
 
@@ -165,7 +168,7 @@ def catalogue() -> Iterator[str]:
     yield from sorted(
         each.name.removesuffix(".toml")
         for each in folder.iterdir()
-        if each.name.endswith(".toml") and each.name != HISTORY
+        if each.name.endswith(".toml") and each.name.startswith(PREFIX)
     )
 
 

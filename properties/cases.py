@@ -16,6 +16,7 @@ from .check import Check
 from .progress import holds_end, holds_end_by_drain, rooms_are_forgotten, slots_come_back, transfers_end_without_timeout
 from .property import Probe, Property
 from .safety import (
+    abort_stops_the_room,
     acks_are_true,
     copies_read_their_own,
     drained_hold,
@@ -40,7 +41,7 @@ SAFETY = (
 )
 """What must hold whenever the release timer fires."""
 
-MEANS = (acks_are_true,)
+MEANS = (acks_are_true, abort_stops_the_room)
 """What the safety of the drain rests on."""
 
 WEAKNESSES = frozenset(each.name for each in MEANS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..protocol.language import NONE
-from ..protocol.roles.indices import Chunk, DecodeRank, Owner, Request, Slot
+from ..protocol.roles.indices import Chunk, DecodeRank, Owner, PrefillRank, Request, Slot
 from ..protocol.roles.nic import write_is_live
 from ..protocol.roles.state import Drain
 from ..protocol.roles.steps import Life
@@ -97,6 +97,18 @@ def acks_are_true(s: Drain) -> None:
             "no write was in flight or launched behind an ack that counted",
             decode=decode,
             request=s.false_ack[decode],
+        )
+
+
+@invariant
+def abort_stops_the_room(s: Drain) -> None:
+    """A prefill rank that has taken an ABORT sends no further chunk of the room; what it was sending may go on."""
+    for prefill in s.all(PrefillRank):
+        claim(
+            s.late_pass[prefill] == NONE,
+            "no chunk was sent behind its ABORT",
+            prefill=prefill,
+            request=s.late_pass[prefill],
         )
 
 

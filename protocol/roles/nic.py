@@ -82,7 +82,7 @@ def note_post(s: Drain, decode: int, prefill: int, addressee: int) -> None:
 def awaits_acks(s: Drain, decode: int, request: int) -> int:
     """Whether the request is on its way into a hold, or held."""
     life = s.life[decode, request]
-    return s.notified[decode, request] and life != Life.GONE and life != Life.DECODING
+    return (s.notified[decode, request] != 0) & (life != Life.GONE) & (life != Life.DECODING)
 
 
 def write_is_live(s: Drain, request: Request) -> bool:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..language import NONE, action, require
+from ..language import NONE, action, ghost_code, require
 from .indices import Deferral, PrefillRank, SendFault
 from .knobs import Knobs
 from .messages import ReportKind, WriteKind
-from .nic import note_post
+from .nic import awaits_acks, note_post
 from .room_status import is_open, settle_targets, update_status
 from .state import Drain
-from .steps import Fate, SendFailure, Status, WorkerStep
+from .steps import BootstrapStep, Fate, SendFailure, Status, WorkerStep
 from .topology import room_of, served, writes
 
 LANE = "prefill {prefill} worker"
@@ -57,11 +57,23 @@ def test_room(s: Drain, prefill: PrefillRank) -> None:
     """The worker looks at the room. If it is gone or has failed, the chunk is dropped with the whole counter."""
     room = at(s, prefill, WorkerStep.COUNTED)
     if is_open(s, prefill, room):
+        note_pass(s, prefill, s.worker_request[prefill])
         counted = s.knobs.prefill.count_point == "before_test" or s.worker_counted[prefill]
         s.worker_step[prefill] = WorkerStep.TO_POST if counted else WorkerStep.TO_COUNT
     else:
         s.outstanding[prefill, room] = 0
         after_uncount(s, prefill)
+
+
+@ghost_code
+def note_pass(s: Drain, prefill: int, request: int) -> None:
+    """Keeps whether the prefill rank sends a chunk of a request whose ABORT it has already taken."""
+    room = room_of(s, request)
+    for decode in served(s, prefill):
+        unread = s.control[decode, prefill].some(lambda message: message.room == room)
+        handling = s.bootstrap_step[prefill] != BootstrapStep.IDLE
+        if awaits_acks(s, decode, request) & (unread == 0) & (handling == 0):
+            s.late_pass[prefill] = request
 
 
 def find_addressees(s: Drain, prefill: int, room: int) -> None:
