@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..models.changes import without
 from ..models.known_bugs import Bug, cells_of, known_bugs
-from ..models.profile import PREFIX, Profile, load_profile
+from ..models.profile import Profile, load_profile
 from ..properties.cases import Case, drain_case, scenario_with
 from .batch import Status, verify_all
 from .search import Limits
@@ -56,8 +56,8 @@ def calibrate(
 
 def case_of(bug: Bug, name: str) -> Case:
     """What is asked of a profile to find the bug."""
-    decode = _mended(load_profile(PREFIX + name), bug)
-    prefill = _mended(load_profile(PREFIX + bug.prefill[name]), bug) if name in bug.prefill else None
+    decode = _mended(load_profile(name), bug)
+    prefill = _mended(load_profile(bug.prefill[name]), bug) if name in bug.prefill else None
     if not scenario_with(bug.scenario, {}).peer:
         prefill = decode
     return drain_case(decode, scenario_with(bug.scenario, {}), prefill=prefill)
@@ -80,6 +80,16 @@ def _shows(subject: str, verdict: Verdict, bug: Bug) -> bool:
     return subject == bug.property and verdict is not Verdict.CONDITIONAL
 
 
+def release_of(cell: Cell) -> str:
+    """The release in a profile's name, which is that of the engine, the release, and the backend."""
+    return cell.profile.split("-")[1]
+
+
+def backend_of(cell: Cell) -> str:
+    """The backend in a profile's name, with what its flags are."""
+    return cell.profile.split("-", 2)[2]
+
+
 def releases(cells: Sequence[Cell]) -> list[str]:
     """The releases that cells are about, in order."""
-    return sorted({cell.profile.split("-")[0] for cell in cells})
+    return sorted({release_of(cell) for cell in cells})

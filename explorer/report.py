@@ -8,8 +8,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..models.profile import PREFIX
-from .calibration import Cell, releases
+from .calibration import Cell, backend_of, release_of, releases
 from .history import Chapter
 from .verify import EXPLANATION, Row, Run, Verdict
 
@@ -203,7 +202,7 @@ def calibration_table(cells: Sequence[Cell]) -> Table:
     for cell in cells:
         rows.setdefault((cell.bug.id, cell.bug.name), []).append(cell)
     for (number, name), own in rows.items():
-        shown = [_release_words([cell for cell in own if cell.profile.startswith(release)]) for release in columns]
+        shown = [_release_words([cell for cell in own if release_of(cell) == release]) for release in columns]
         result.add_row(number, Text(name), own[0].bug.scenario, own[0].bug.property, *shown)
     return result
 
@@ -216,7 +215,7 @@ def _release_words(cells: Sequence[Cell]) -> Text:
 
 
 def _cell_words(cell: Cell, *, alone: bool) -> str:
-    backend = "" if alone else cell.profile.split("-", 1)[1] + " "
+    backend = "" if alone else backend_of(cell) + " "
     found = "unknown" if not cell.known else "not found" if cell.found is None else str(cell.found)
     return f"{backend}{found}{'' if cell.agrees else ' *'}"
 
@@ -237,7 +236,7 @@ def calibration_document(cells: Sequence[Cell]) -> dict[str, Any]:
         {
             "id": each.bug.id,
             "bug": each.bug.name,
-            "profile": PREFIX + each.profile,
+            "profile": each.profile,
             "scenario": each.bug.scenario,
             "property": each.bug.property,
             "given": each.bug.given,

@@ -11,7 +11,7 @@ from .profile import CALIBRATION, FOLDER, Setting
 
 
 class Bug(BaseModel):
-    """A bug, the check that must find it, and the profiles with and without it, without their common prefix.
+    """A bug, the check that must find it, and the profiles with and without it.
 
     `given` mends what else is broken with these profiles; `prefill` names the prefill side where it is another;
     `differs` says for a profile why the model comes out otherwise than `fails` and `holds` have it.

@@ -33,8 +33,7 @@ MAX_INHERITANCE = 8
 FOLDER = "draincheck.models"
 HISTORY = "history.toml"
 CALIBRATION = "calibration.toml"
-PREFIX = "sglang-"
-"""What the names of the catalogue begin with."""
+NO_PROFILES = (HISTORY, CALIBRATION)
 Setting = bool | int | str
 
 
@@ -168,7 +167,7 @@ def catalogue() -> Iterator[str]:
     yield from sorted(
         each.name.removesuffix(".toml")
         for each in folder.iterdir()
-        if each.name.endswith(".toml") and each.name.startswith(PREFIX)
+        if each.name.endswith(".toml") and each.name not in NO_PROFILES
     )
 
 

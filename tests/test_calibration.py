@@ -12,7 +12,7 @@ from draincheck.explorer.calibration import Cell, calibrate, case_of
 from draincheck.explorer.cli import main
 from draincheck.explorer.verify import verify
 from draincheck.models.known_bugs import cells_of, known_bugs
-from draincheck.models.profile import PREFIX, catalogue
+from draincheck.models.profile import catalogue
 
 BUGS = known_bugs()
 
@@ -25,7 +25,7 @@ def test_cells_name_profiles_of_the_catalogue_once() -> None:
     for bug in BUGS:
         names = [name for name, _ in cells_of(bug)]
         assert len(names) == len(set(names)), bug.name
-        assert {PREFIX + name for name in names} <= set(catalogue()), bug.name
+        assert set(names) <= set(catalogue()), bug.name
         assert set(bug.differs) <= set(names) and set(bug.prefill) <= set(names), bug.name
         assert bug.fails, bug.name
 
@@ -36,7 +36,10 @@ def test_a_cell_is_the_verdict_of_its_case() -> None:
         if bug.scenario in ("rejected", "offload", "checksum"):
             for name, expected in cells_of(bug):
                 row = verify(case_of(bug, name))
-                assert (bug.property in [each.subject for each in row.findings]) == (expected == "fails"), (bug.id, name)
+                assert (bug.property in [each.subject for each in row.findings]) == (expected == "fails"), (
+                    bug.id,
+                    name,
+                )
 
 
 @pytest.mark.slow

@@ -92,5 +92,5 @@ def test_unreadable_files(tmp_path: Path) -> None:
 
 def test_an_unknown_value_is_kept_and_settled_as_the_worse() -> None:
     profile = parse_profile(data(gen_tags={"value": "unknown", "evidence": "nobody has looked"}), "mine")
-    assert profile.unknown == ("gen_tags",)
+    assert "gen_tags" in profile.unknown
     assert profile.knobs.gen_tags is False
