@@ -14,7 +14,7 @@ from itertools import pairwise
 from ..models.model import Model, SlotView, Step, Values
 from ..properties.check import Check
 from ..properties.property import Probe, Promise, Property, Violation
-from ..protocol.language import DraincheckError, Event, Instance
+from ..protocol.language import Domain, DraincheckError, Event, Instance, flag
 
 
 class ReplayError(DraincheckError):
@@ -246,6 +246,16 @@ def _trace_step(model: Model, wires: _Wires, number: int, before: Values, step: 
     )  # fmt: skip
 
 
+def _part_words(name: str, domain: Domain, value: int) -> str:
+    """A part of a message in words; nothing for what could not be otherwise, and for a flag that is not set."""
+    shown = domain.show(value)
+    if domain.names == flag.names:
+        return name if value else ""
+    if domain.lo == domain.hi:
+        return ""
+    return f"{name} {shown}" if shown.isdigit() else shown
+
+
 class _Wires:
     """Which message was sent by whom, while a run is followed."""
 
@@ -282,11 +292,8 @@ class _Wires:
 
     def _text(self, event: Event) -> str:
         channel = self._model.layout.channels[event.channel]
-        parts = [channel.parts[name].show(value) for name, value in event.parts.items()]
-        numbered = [
-            f"{name} {shown}" if shown.isdigit() else shown for name, shown in zip(event.parts, parts, strict=True)
-        ]
-        return f"{event.channel}: {', '.join(numbered)}"
+        words = [_part_words(name, channel.parts[name], value) for name, value in event.parts.items()]
+        return f"{event.channel}: {', '.join(word for word in words if word) or 'a message'}"
 
     def pending(self) -> tuple[str, ...]:
         """Messages that nobody has received."""

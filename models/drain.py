@@ -74,7 +74,7 @@ class Circumstances:
     @property
     def fails(self) -> bool:
         """Whether a transfer can fail that has been published."""
-        decode_ends = ("disconnect", "router-cancel", "waiting-timeout", "node-failure")
+        decode_ends = ("disconnect", "router-cancel", "waiting-timeout", "node-failure", "partial-publish")
         restore = self.ends("restore-failure") and self.decode.restore_failure != "frees"
         return self.ends(*decode_ends) or bool(self.scenario.send_faults) or self.tells_failure or restore
 
@@ -109,7 +109,8 @@ class Circumstances:
     def drains(self) -> bool:
         """Whether prefill can acknowledge a drain in a way that decode counts."""
         agree = self.decode.gen_tags == self.prefill.gen_tags
-        by_itself = self.ends("waiting-timeout", "restore-failure") or (self.scenario.send_faults and not self.poisons)
+        unstarted = self.ends("waiting-timeout", "restore-failure", "partial-publish")
+        by_itself = unstarted or (self.scenario.send_faults and not self.poisons)
         armed = self.ends("disconnect", "router-cancel") or (self.decode.arm_order == "before" and by_itself)
         return bool(self.holds and self.registers and agree and armed)
 
@@ -136,7 +137,9 @@ def _sends_fail(case: Circumstances) -> bool:
 CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     router.cancel_both_legs: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "both_legs",
     router.cancel_decode_leg: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "one_leg",
-    router.cancel_prefill_leg: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "one_leg",
+    router.cancel_prefill_leg: lambda case: (
+        case.ends("router-cancel") and (case.decode.router_aborts == "one_leg" or case.ends("router-death"))
+    ),
     admission.reject: _ends("reject"),
     prefill_scheduler.arrive: lambda case: not case.scenario.split_status,
     prefill_scheduler.look_at_room: lambda case: case.scenario.split_status,
@@ -169,6 +172,7 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     decode_scheduler.abort: _ends("disconnect", "router-cancel"),
     decode_scheduler.abort_unpublished: _ends("early-disconnect", "router-cancel"),
     decode_scheduler.waiting_timeout: _ends("waiting-timeout"),
+    decode_scheduler.publish_in_part: _ends("partial-publish"),
     decode_scheduler.see_node_failure: _ends("node-failure"),
     decode_scheduler.arm_tracker: lambda case: (
         case.notifies and case.decode.hold_enabled and case.decode.arm_order != "never"
@@ -199,6 +203,7 @@ RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
     prefill_scheduler.poll_failed: lambda case: (
         not case.scenario.send_faults
         and not case.ends("disconnect", "router-cancel", "waiting-timeout", "early-disconnect", "prefill-abort")
+        and not (case.ends("partial-publish") and case.notifies)
     ),
     # Decode is idle only if nobody has memory.
     memory.flush: lambda case: case.decode.idle_counts_holds,
@@ -246,6 +251,7 @@ STORY = (
     router.cancel_prefill_leg,
     decode_scheduler.abort,
     decode_scheduler.abort_unpublished,
+    decode_scheduler.publish_in_part,
     decode_scheduler.waiting_timeout,
     prefill_scheduler.bootstrap_timeout,
     prefill_scheduler.abort_at_prefill,
@@ -298,6 +304,7 @@ ENVIRONMENT = frozenset(
         decode_scheduler.abort,
         decode_scheduler.abort_unpublished,
         decode_scheduler.waiting_timeout,
+        decode_scheduler.publish_in_part,
         prefill_scheduler.bootstrap_timeout,
         prefill_scheduler.abort_at_prefill,
         prefill_scheduler.abort_inflight,

@@ -13,17 +13,26 @@ from ..models.scenario import DEFAULT, SCENARIOS, Scenario
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
 from .check import Check
-from .progress import holds_end, holds_end_by_drain, rooms_are_forgotten, slots_come_back, transfers_end_without_timeout
+from .progress import (
+    holds_end,
+    holds_end_by_drain,
+    prefill_ends_without_timeout,
+    rooms_are_forgotten,
+    slots_come_back,
+    transfers_end_without_timeout,
+)
 from .property import Probe, Property
 from .safety import (
     abort_stops_the_room,
     acks_are_true,
     copies_read_their_own,
     drained_hold,
+    failed_rooms_stay_failed,
     frees_only_its_own,
     live_write_of_ended_request,
     no_late_metadata,
     no_late_write,
+    owned_once,
     ranks_decide_alike,
     reads_what_was_written_for_it,
     release_under_live_write,
@@ -34,6 +43,7 @@ from .safety import (
 SAFETY = (
     no_late_write,
     reads_what_was_written_for_it,
+    owned_once,
     frees_only_its_own,
     no_late_metadata,
     copies_read_their_own,
@@ -41,19 +51,25 @@ SAFETY = (
 )
 """What must hold whenever the release timer fires."""
 
-MEANS = (acks_are_true, abort_stops_the_room)
+MEANS = (acks_are_true, abort_stops_the_room, failed_rooms_stay_failed)
 """What the safety of the drain rests on."""
 
 WEAKNESSES = frozenset(each.name for each in MEANS)
 """Properties whose failure loses nothing by itself."""
 
-PROGRESS = (holds_end_by_drain, transfers_end_without_timeout, slots_come_back, rooms_are_forgotten)
+PROGRESS = (
+    holds_end_by_drain,
+    transfers_end_without_timeout,
+    prefill_ends_without_timeout,
+    slots_come_back,
+    rooms_are_forgotten,
+)
 """What must come to an end without a timer, asked while every timer is off."""
 
 LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name})
 """Properties whose failure loses memory or a room number for good."""
 
-DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name})
+DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name, prefill_ends_without_timeout.name})
 """Properties whose failure costs time, and no data."""
 
 NOT_MODELLED = "not modelled"
@@ -108,7 +124,7 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
     around = Circumstances(setting_of(profile.knobs, prefill.knobs, scenario), scenario, Timer.OFF)
 
     def question(when: Timer) -> Question:
-        properties = (*SAFETY, *MEANS, *progress_of(scenario)) if when is Timer.OFF else SAFETY
+        properties = (*SAFETY, *means_of(scenario), *progress_of(scenario)) if when is Timer.OFF else SAFETY
         probes = probes_of(around)
         if when is Timer.ANY and around.writes_outlive:
             probes.append(release_under_live_write)
@@ -150,6 +166,11 @@ def peer_of(profile: Profile) -> Profile:
 def matters(knob: str, scenario: Scenario) -> bool:
     """Whether a knob can matter in a scenario."""
     return knob not in FEATURES or FEATURES[knob] in scenario.ends
+
+
+def means_of(scenario: Scenario) -> tuple[Property, ...]:
+    """What the safety of the drain rests on. An ABORT that is lost stops nothing."""
+    return tuple(each for each in MEANS if each is not abort_stops_the_room or not scenario.lost_controls)
 
 
 def progress_of(scenario: Scenario) -> tuple[Property, ...]:

@@ -60,6 +60,26 @@ def will_be_polled(s: Drain, request: int) -> int:
 
 
 @invariant
+def prefill_ends_without_timeout(s: Drain) -> None:
+    """Prefill does not wait out its timeout for a request that has ended on every decode rank, once all is quiet."""
+    if quiet(s):
+        for request in s.all(Request):
+            gone, queued, polled, ready = 1, 1, 0, 1
+            for decode in s.all(DecodeRank):
+                gone &= s.life[decode, request] == Life.GONE
+            for prefill in s.all(PrefillRank):
+                status = s.status[prefill, room_of(s, request)]
+                queued &= s.sender[prefill, request] == Sender.QUEUED
+                polled |= (status == Status.FAILED) | (status == Status.MISSING)
+                ready &= status == Status.WAITING
+            claim(
+                (gone & queued) == 0 or polled | ready,
+                "prefill does not wait for decode's metadata of an ended request",
+                request=request,
+            )
+
+
+@invariant
 def slots_come_back(s: Drain) -> None:
     """A slot or metadata buffer whose request has ended is free once all is quiet."""
     if quiet(s):

@@ -71,6 +71,22 @@ def frees_only_its_own(s: Drain) -> None:
 
 
 @invariant
+def owned_once(s: Drain) -> None:
+    """What a request was given is its own until it gives it back: no slot has two owners, and none is taken away."""
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            for chunk in s.all(Chunk):
+                slot = s.slot[decode, request, chunk]
+                claim(
+                    slot == NONE or s.owner[decode, slot] == request,
+                    "the slot that the request was given is its own",
+                    decode=decode,
+                    request=request,
+                    slot=slot,
+                )
+
+
+@invariant
 def copies_read_their_own(s: Drain) -> None:
     """A copy to the host tier reads only slots that no other request has got meanwhile."""
     for decode in s.all(DecodeRank):
@@ -98,6 +114,13 @@ def acks_are_true(s: Drain) -> None:
             decode=decode,
             request=s.false_ack[decode],
         )
+
+
+@invariant
+def failed_rooms_stay_failed(s: Drain) -> None:
+    """A room that has failed on a prefill rank stays failed until it is cleared."""
+    for prefill in s.all(PrefillRank):
+        claim(s.revived[prefill] == NONE, "no failed room was revived", prefill=prefill, room=s.revived[prefill])
 
 
 @invariant

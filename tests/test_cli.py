@@ -33,8 +33,8 @@ def test_verify_without_arguments_ends_with_the_table_of_all_profiles() -> None:
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     heading = next(i for i, line in enumerate(lines) if line.startswith("profile"))
-    table = [line.split() for line in lines[heading + 1 : heading + 11]]
-    assert [(row[0].split("-")[1], row[1], row[2]) for row in table] == [
+    table = [line.replace(", ", ",").split() for line in lines[heading + 1 : heading + 11]]
+    assert [(row[0].split("-")[1], row[1], row[2].split(",")[0]) for row in table] == [
         ("0.5.18", "abort", "CORRUPTS"),
         ("0.5.18", "failed-send", "CORRUPTS"),
         ("0.5.20", "abort", "CORRUPTS"),
@@ -49,7 +49,7 @@ def test_verify_without_arguments_ends_with_the_table_of_all_profiles() -> None:
     assert "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call" in result.stdout
     assert "release timer fires at any moment" in result.stdout
     assert "no write landed in the slot while another request owned it" in result.stdout
-    assert "land(rank=0)" in result.stdout
+    assert "land(prefill=0, decode=0)" in result.stdout
     assert "status update one step" in result.stdout
     assert "Not asked: the client goes, and a rank that opens a room looks at its status" in result.stdout
 
@@ -86,7 +86,7 @@ def test_no_timer_gives_safe_and_a_witness() -> None:
     result = run("verify", NEWEST, "--no-timer", "--witness")
     assert result.exit_code == 0
     assert "SAFE" in result.stdout and "release timer off" in result.stdout
-    assert "release_drained(room=0)" in result.stdout
+    assert "release_drained(decode=0, request=0)" in result.stdout
 
 
 def test_sizes_are_bounds_of_the_verdict() -> None:
@@ -132,7 +132,7 @@ def test_profile_lists_what_there_is() -> None:
 @pytest.mark.parametrize("form", ["terminal", "mermaid", "dot", "itf"])
 def test_saved_traces_are_shown_in_every_format(tmp_path: Path, form: str) -> None:
     saved = run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
-    (path,) = tmp_path.glob("*.trace.json")
+    (path,) = tmp_path.glob("*no_late_write.trace.json")
     assert str(path) in saved.stderr
     result = run("show", path, "--format", form)
     assert result.exit_code == 0
@@ -144,7 +144,7 @@ def test_saved_traces_are_shown_in_every_format(tmp_path: Path, form: str) -> No
 
 def damaged(tmp_path: Path, change: Any) -> Path:
     run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
-    (path,) = tmp_path.glob("*.trace.json")
+    (path,) = tmp_path.glob("*no_late_write.trace.json")
     data = json.loads(path.read_text("utf-8"))
     change(data)
     path.write_text(json.dumps(data), "utf-8")
@@ -185,7 +185,7 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
     [
         (("verify", "sglang-0.5.19"), "no such profile"),
         (("verify", "nowhere.toml"), "cannot be read"),
-        (("verify", "--scenario", "storm"), "no scenario is called storm; known are abort, failed-send, split-status"),
+        (("verify", "--scenario", "storm"), "no scenario is called storm; known are abort, failed-send,"),
         (("verify", "--chunks", "0"), "chunks is 0; allowed are whole numbers from 1 to 8"),
         (("verify", "--prefill-ranks", "1000000"), "prefill ranks is 1000000; allowed"),
         (("verify", "--rooms", "64"), "rooms is 64; allowed are whole numbers from 1 to 8"),
@@ -196,7 +196,7 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
         (("verify", "reference", "--timer", "-1"), "the timer is -1 ticks"),
         (("verify", "reference", "--timer", "1", "--no-timer"), "--timer and --no-timer exclude each other"),
         (("verify", "--rooms", "8", "--chunks", "8"), "8 rooms of 8 chunks: the transfer queue takes at most 16"),
-        (("verify", "--rooms", "4", "--prefill-ranks", "4"), "4 rooms on 4 prefill ranks are too many"),
+        (("verify", "--rooms", "4", "--prefill-ranks", "4"), "4 rooms on 4 prefill and 1 decode ranks are too many"),
         (("verify", "--max-memory", "nan"), "give a number of GiB greater than 0"),
         (("verify", "--max-memory", "inf"), "give a number of GiB greater than 0"),
         (("verify", "--max-memory", "1e-9"), "which every search needs"),
@@ -249,7 +249,7 @@ def test_a_terminal_without_arrows_gets_a_diagram_all_the_same() -> None:
 
 def test_show_needs_an_output_for_pictures(tmp_path: Path) -> None:
     run("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
-    (path,) = tmp_path.glob("*.trace.json")
+    (path,) = tmp_path.glob("*no_late_write.trace.json")
     assert "add --output FILE.svg" in run("show", path, "--format", "svg").stderr
     assert "does not end in .svg" in run("show", path, "--format", "svg", "--output", "a.png").stderr
     if shutil.which("dot"):

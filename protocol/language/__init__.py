@@ -5,7 +5,7 @@ Start at `state.py`, then `action.py`.
 
 from .action import Action, Instance, action, every_choice, execute, ghost_code, require
 from .channel import Faults, Message, channel, fault_actions, part
-from .domain import NONE, Index, between, flag, maybe, upto
+from .domain import NONE, Domain, Index, between, flag, maybe, upto
 from .errors import (
     ChannelFault,
     DeclarationError,
@@ -26,6 +26,7 @@ __all__ = [
     "ChannelFault",
     "DeclarationError",
     "Disabled",
+    "Domain",
     "DomainFault",
     "DraincheckError",
     "Event",

@@ -85,6 +85,22 @@ def publish(s: Drain, decode: DecodeRank, request: Request) -> None:
 
 
 @action(LANE)
+def publish_in_part(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The first prefill rank gets the metadata, then a socket fails: the transfer fails where it has just begun.
+
+    common/conn.py: CommonKVReceiver.send_metadata.
+    """
+    require(idle(s, decode) and s.life[decode, request] == Life.PREALLOCATED)
+    for chunk in s.all(Chunk):
+        s.destination[decode, request, chunk] = s.slot[decode, request, chunk]
+    room = room_of(s, request)
+    first = partners(s, decode)[0]
+    s.control[decode, first].send(kind=ControlKind.METADATA, room=room, generation=0, request=request)
+    s.poll[decode, room] = Poll.FAILED
+    s.life[decode, request] = Life.TRANSFERRING
+
+
+@action(LANE)
 def abort(s: Drain, decode: DecodeRank, request: Request) -> None:
     """The client is gone: the receiver fails, and prefill will be told. Every rank gets the client's abort.
 

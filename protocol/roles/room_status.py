@@ -5,7 +5,7 @@ common/conn.py: CommonKVManager.update_status, _maybe_ack_drained_abort. All thr
 
 from __future__ import annotations
 
-from ..language import NONE
+from ..language import NONE, ghost_code
 from .messages import ReportKind
 from .state import Drain
 from .steps import Status
@@ -27,18 +27,31 @@ def write_status(s: Drain, prefill: int, room: int, old: int, new: Status) -> No
     if old == Status.MISSING:
         creates = new in (Status.BOOTSTRAPPING, Status.WAITING) or not knobs.failed_terminal
         if creates and new != Status.FAILED:
-            s.status[prefill, room] = new
+            set_status(s, prefill, room, new)
             if knobs.reopen_resets:
                 forget_targets(s, prefill, room)
                 s.poisoned[prefill, room] = False
                 s.outstanding[prefill, room] = 0
     elif new == Status.FAILED:
-        s.status[prefill, room] = new
+        set_status(s, prefill, room, new)
     elif old == Status.FAILED:
         if not knobs.failed_terminal:
-            s.status[prefill, room] = new
+            set_status(s, prefill, room, new)
     else:
-        s.status[prefill, room] = max(old, new)  # written even where it is the old one, over what came between
+        set_status(s, prefill, room, max(old, new))  # even where it is the old one, over what came between
+
+
+def set_status(s: Drain, prefill: int, room: int, value: int) -> None:
+    """Writes the rank's status of a room."""
+    note_revival(s, prefill, room, value)
+    s.status[prefill, room] = value
+
+
+@ghost_code
+def note_revival(s: Drain, prefill: int, room: int, value: int) -> None:
+    """Keeps whether a failed room gets another status before it is cleared."""
+    if (s.status[prefill, room] == Status.FAILED) & (value != Status.FAILED):
+        s.revived[prefill] = room
 
 
 def is_open(s: Drain, prefill: int, room: int) -> bool:

@@ -150,6 +150,7 @@ class Drain(State[Setting]):
     foreign_copy = ghost(maybe(Request), DecodeRank, means="a request whose copy to the host tier read another's slot")
     false_ack = ghost(maybe(Request), DecodeRank, means="a request with a write in flight or launched behind its ack")
     late_pass = ghost(maybe(Request), PrefillRank, means="a request whose chunk passed the test behind an ABORT")
+    revived = ghost(maybe(Room), PrefillRank, means="a room that had failed and was given another status")
     released_live = ghost(maybe(Request), means="a request released by the timer while a write of it was live")
     landed_held = ghost(flag, Request, means="a write for the request has landed while its slots were held")
     drained = ghost(flag, Request, means="the hold ended because every rank had acknowledged")
