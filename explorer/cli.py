@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..properties.cases import Case
     from .batch import Batch, Status
+    from .history import Chapter
     from .search import Limits, Progress
     from .store import Store
     from .trace import Trace
@@ -219,6 +220,19 @@ def _progress() -> Generator[Callable[[Status], None] | None]:
         yield watch
 
 
+@contextmanager
+def _note() -> Generator[Callable[[str], None]]:
+    """A line on the terminal that says what is being done; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(Text(text))
+
+
 def _search_words(title: str, at: Progress) -> str:
     rate = at.states / max(at.seconds, 1e-6)
     return f"{title}: {at.states:,} states, {rate:,.0f} states/s, depth {at.depth}, frontier {at.frontier:,}"
@@ -351,7 +365,12 @@ def history(as_json: bool) -> None:
     from .history import tell
     from .report import history_document, history_table
 
-    chapters = [tell(change) for change in changes()]
+    chapters: list[Chapter] = []
+    everything = changes()
+    with _note() as say:
+        for number, change in enumerate(everything, 1):
+            say(f"{number} of {len(everything)}: {change.name}")
+            chapters.append(tell(change))
     if as_json:
         click.echo(json.dumps(history_document(chapters), indent=1))
     else:

@@ -35,7 +35,7 @@ from ..protocol.roles.indices import (
 from ..protocol.roles.knobs import Knobs, Setting
 from ..protocol.roles.router import is_submitted
 from ..protocol.roles.state import Drain
-from ..protocol.roles.steps import BootstrapStep, Copy, DecodeStep, Life, SchedulerStep, WorkerStep
+from ..protocol.roles.steps import BootstrapStep, Copy, DecodeStep, Engine, Life, SchedulerStep, WorkerStep
 from ..protocol.roles.topology import partners, served
 from .model import Model, SlotView
 from .scenario import Scenario
@@ -74,7 +74,14 @@ class Circumstances:
     @property
     def fails(self) -> bool:
         """Whether a transfer can fail that has been published."""
-        decode_ends = ("disconnect", "router-cancel", "waiting-timeout", "node-failure", "partial-publish")
+        decode_ends = (
+            "disconnect",
+            "router-cancel",
+            "router-drop",
+            "waiting-timeout",
+            "node-failure",
+            "partial-publish",
+        )
         restore = self.ends("restore-failure") and self.decode.restore_failure != "frees"
         return self.ends(*decode_ends) or bool(self.scenario.send_faults) or self.tells_failure or restore
 
@@ -86,13 +93,16 @@ class Circumstances:
     @property
     def notifies(self) -> bool:
         """Whether decode can send an ABORT for a room that is published."""
-        starts = self.ends("disconnect", "router-cancel", "waiting-timeout")
+        if not self.decode.transfers:
+            return False
+        starts = self.ends("disconnect", "router-cancel", "router-drop", "waiting-timeout")
         return starts or (self.fails and self.decode.hold_enabled and self.decode.hold_causes == "all")
 
     @property
     def aborts(self) -> bool:
         """Whether an ABORT can reach a prefill that acts on it."""
-        return (self.notifies or self.ends("early-disconnect")) and self.prefill.abort_handled
+        told = self.notifies or self.ends("early-disconnect")
+        return told and self.prefill.abort_handled and self.decode.transfers
 
     @property
     def registers(self) -> bool:
@@ -111,19 +121,21 @@ class Circumstances:
         agree = self.decode.gen_tags == self.prefill.gen_tags
         unstarted = self.ends("waiting-timeout", "restore-failure", "partial-publish")
         by_itself = unstarted or (self.scenario.send_faults and not self.poisons)
-        armed = self.ends("disconnect", "router-cancel") or (self.decode.arm_order == "before" and by_itself)
+        told = self.ends("disconnect", "router-cancel", "router-drop")
+        armed = told or (self.decode.arm_order == "before" and by_itself)
         return bool(self.holds and self.registers and agree and armed)
 
     @property
     def writes_outlive(self) -> bool:
         """Whether a write can be in flight for a request that has ended or is held."""
         failing = bool(self.scenario.send_faults) and not (self.scenario.partial and self.prefill.wait_for_siblings)
-        return self.ends("disconnect", "router-cancel", "waiting-timeout", "node-failure") or failing
+        ends = self.ends("disconnect", "router-cancel", "router-drop", "waiting-timeout", "node-failure")
+        return self.decode.transfers and (ends or failing)
 
     @property
     def holds(self) -> bool:
         """Whether a hold can come about."""
-        return self.fails and self.decode.holds and (self.notifies or self.decode.hold_causes == "all")
+        return self.fails and self.decode.holds and self.notifies
 
 
 def _ends(*names: str) -> Callable[[Circumstances], bool]:
@@ -169,7 +181,9 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     decode_receiver.receive_aux_in_order: lambda case: (
         case.scenario.metadata and case.prefill.aux_channel == "fifo_tcp"
     ),
-    decode_scheduler.abort: _ends("disconnect", "router-cancel"),
+    decode_scheduler.abort: _ends("disconnect", "router-cancel", "router-drop"),
+    decode_scheduler.pretend_success: lambda case: not case.decode.transfers,
+    router.drop_decode_leg: _ends("router-drop"),
     decode_scheduler.abort_unpublished: _ends("early-disconnect", "router-cancel"),
     decode_scheduler.waiting_timeout: _ends("waiting-timeout"),
     decode_scheduler.publish_in_part: _ends("partial-publish"),
@@ -192,11 +206,29 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     memory.drop_mismatch: lambda case: case.ends("checksum-mismatch") and case.decode.checksum != "absent",
     memory.flush: lambda case: "flush" in case.scenario.events,
     memory.relocate: lambda case: "compaction" in case.scenario.events,
+    memory.pause: lambda case: "pause" in case.scenario.events,
+    memory.resume: lambda case: "pause" in case.scenario.events,
     death.worker_dies: _ends("worker-death"),
     death.prefill_dies: _ends("node-failure"),
     victim.victim_takes_buffer: lambda case: case.scenario.metadata,
 }
 """When a step is part of the model; a step that is not listed always is. What is left must fire."""
+
+WITHOUT_TRANSFER = frozenset(
+    {
+        decode_scheduler.preallocate,
+        decode_scheduler.publish,
+        decode_scheduler.pretend_success,
+        decode_scheduler.abort,
+        decode_scheduler.take_failed,
+        decode_scheduler.dispose,
+        decode_scheduler.commit,
+        decode_scheduler.finish,
+        victim.victim_takes,
+        victim.victim_finishes,
+    }
+)
+"""Steps of a backend that transfers nothing."""
 
 RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
     # Decode fails only what prefill has finished, or prefill itself clears what it rejects.
@@ -205,6 +237,8 @@ RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
         and not case.ends("disconnect", "router-cancel", "waiting-timeout", "early-disconnect", "prefill-abort")
         and not (case.ends("partial-publish") and case.notifies)
     ),
+    # A scheduler that crashes where a transfer has failed gets no further.
+    decode_scheduler.dispose: lambda case: case.decode.hold_enabled and not case.decode.receiver_complete,
     # Decode is idle only if nobody has memory.
     memory.flush: lambda case: case.decode.idle_counts_holds,
     # No ack comes, or none counts.
@@ -237,6 +271,7 @@ STORY = (
     decode_receiver.receive_status,
     decode_receiver.receive_aux,
     decode_receiver.receive_aux_in_order,
+    decode_scheduler.pretend_success,
     decode_scheduler.commit,
     memory.start_copy,
     memory.copy_reads,
@@ -249,6 +284,7 @@ STORY = (
     router.cancel_both_legs,
     router.cancel_decode_leg,
     router.cancel_prefill_leg,
+    router.drop_decode_leg,
     decode_scheduler.abort,
     decode_scheduler.abort_unpublished,
     decode_scheduler.publish_in_part,
@@ -285,6 +321,8 @@ STORY = (
     decode_scheduler.release_drained,
     decode_scheduler.release_expired_late,
     decode_scheduler.release_expired,
+    memory.pause,
+    memory.resume,
     memory.flush,
     memory.relocate,
     victim.victim_takes,
@@ -300,6 +338,7 @@ ENVIRONMENT = frozenset(
         router.cancel_both_legs,
         router.cancel_decode_leg,
         router.cancel_prefill_leg,
+        router.drop_decode_leg,
         admission.reject,
         decode_scheduler.abort,
         decode_scheduler.abort_unpublished,
@@ -317,6 +356,7 @@ ENVIRONMENT = frozenset(
         memory.drop_mismatch,
         memory.flush,
         memory.relocate,
+        memory.pause,
         death.worker_dies,
         death.prefill_dies,
         victim.victim_takes,
@@ -327,8 +367,9 @@ ENVIRONMENT = frozenset(
 
 
 def actions_of(case: Circumstances) -> tuple[Action, ...]:
-    """The steps that can occur, in the order of the story."""
-    return tuple(action for action in STORY if action not in CONDITIONS or CONDITIONS[action](case))
+    """The steps that can occur, in the order of the story. Without a transfer there are only those of decode."""
+    steps = (action for action in STORY if action not in CONDITIONS or CONDITIONS[action](case))
+    return tuple(action for action in steps if case.decode.transfers or action in WITHOUT_TRANSFER)
 
 
 def quiet(s: Drain) -> int:
@@ -338,7 +379,10 @@ def quiet(s: Drain) -> int:
     """
     busy = 0
     for decode in s.all(DecodeRank):
-        busy |= s.decode_step[decode] != DecodeStep.IDLE
+        step = s.decode_step[decode]
+        busy |= (step != DecodeStep.IDLE) & (step != DecodeStep.CRASHED)
+    busy |= s.engine == Engine.PAUSED
+    for decode in s.all(DecodeRank):
         for request in s.all(Request):
             busy |= s.copy[decode, request] == Copy.RUNNING
     for prefill in s.all(PrefillRank):
@@ -363,12 +407,14 @@ def at_rest(s: Drain) -> int:
     """
     waiting, stuck, new = 0, 0, 0
     for decode in s.all(DecodeRank):
+        crashed = s.decode_step[decode] == DecodeStep.CRASHED
+        waiting |= crashed
         for request in s.all(Request):
             life = s.life[decode, request]
             waits = (life == Life.HELD) | (life == Life.TRANSFERRING)
             waiting |= waits
             new |= (life == Life.NEW) & is_submitted(s, request)
-            stuck |= (life != Life.GONE) & (life != Life.NEW) & (waits == 0)
+            stuck |= (life != Life.GONE) & (life != Life.NEW) & (waits == 0) & (crashed == 0)
     return quiet(s) & (stuck == 0) & ((new == 0) | (waiting != 0))
 
 
@@ -402,6 +448,7 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         hisparse=scenario.hisparse,
         restore="restore-failure" in scenario.ends,
         router="router-cancel" in scenario.ends,
+        router_drops="router-drop" in scenario.ends,
         reuse=scenario.reuse or "ended",
     )
 
@@ -441,8 +488,10 @@ def faults_of(scenario: Scenario) -> dict[str, Faults]:
     faults: dict[str, Faults] = {}
     if scenario.lost_controls:
         faults["control"] = Faults(loss=scenario.lost_controls)
-    if scenario.lost_reports or scenario.doubled_reports:
-        faults["report"] = Faults(loss=scenario.lost_reports, duplication=scenario.doubled_reports)
+    if scenario.lost_reports or scenario.doubled_reports or scenario.swapped_reports:
+        faults["report"] = Faults(
+            loss=scenario.lost_reports, duplication=scenario.doubled_reports, reordering=scenario.swapped_reports
+        )
     return faults
 
 
@@ -468,6 +517,7 @@ def bounds_of(scenario: Scenario, timer: Timer) -> dict[str, str]:
         ("lost messages to prefill", scenario.lost_controls),
         ("lost messages to decode", scenario.lost_reports),
         ("doubled messages to decode", scenario.doubled_reports),
+        ("swapped messages to decode", scenario.swapped_reports),
     ):
         if value:
             bounds[name] = str(value)

@@ -23,6 +23,7 @@ ENDS = (
     "prefill-abort",
     "router-cancel",
     "router-death",
+    "router-drop",
     "reject",
     "restore-failure",
     "checksum-mismatch",
@@ -32,7 +33,7 @@ ENDS = (
 )
 """The ways in which a request can end before its time, apart from failing sends. Each is an action of its own."""
 
-EVENTS = ("flush", "compaction")
+EVENTS = ("flush", "compaction", "pause")
 """What else may happen to decode's memory."""
 
 
@@ -58,6 +59,7 @@ class Scenario:
     lost_controls: int = 0
     lost_reports: int = 0
     doubled_reports: int = 0
+    swapped_reports: int = 0
     split_status: bool = False
     metadata: bool = False
     hisparse: bool = False
@@ -101,6 +103,7 @@ class Scenario:
             "lost messages to prefill": self.lost_controls,
             "lost messages to decode": self.lost_reports,
             "doubled messages to decode": self.doubled_reports,
+            "swapped messages to decode": self.swapped_reports,
         }
         for name, budget in budgets.items():
             if not 0 <= budget <= LARGEST:
@@ -219,6 +222,11 @@ SCENARIOS = {
             chunks=1,
         ),
         Scenario(
+            name="router-drop",
+            sentence="prefill gives a request up, and the router drops the decode half",
+            ends=("prefill-abort", "router-drop"),
+        ),
+        Scenario(
             name="partial-publish",
             sentence="decode's metadata reach one of two prefill ranks; the socket to the other fails",
             ends=("partial-publish",),
@@ -244,6 +252,11 @@ SCENARIOS = {
             chunks=1,
         ),
         Scenario(
+            name="reconnect",
+            sentence="a connection to decode is made anew, so that two messages change places; the client goes",
+            swapped_reports=1,
+        ),
+        Scenario(
             name="worker-death",
             sentence="a transfer worker ends by an exception; the client may go",
             ends=("disconnect", "worker-death"),
@@ -265,6 +278,12 @@ SCENARIOS = {
             name="flush",
             sentence="decode clears its pools when it takes itself for idle; the client goes",
             events=("flush",),
+            chunks=1,
+        ),
+        Scenario(
+            name="pause",
+            sentence="decode is paused for a while, and clears its pools if it takes itself for idle; the client goes",
+            events=("pause", "flush"),
             chunks=1,
         ),
         Scenario(

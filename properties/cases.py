@@ -18,6 +18,7 @@ from .progress import (
     holds_end_by_drain,
     prefill_ends_without_timeout,
     rooms_are_forgotten,
+    schedulers_survive,
     slots_come_back,
     transfers_end_without_timeout,
 )
@@ -63,10 +64,11 @@ PROGRESS = (
     prefill_ends_without_timeout,
     slots_come_back,
     rooms_are_forgotten,
+    schedulers_survive,
 )
 """What must come to an end without a timer, asked while every timer is off."""
 
-LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name})
+LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name, schedulers_survive.name})
 """Properties whose failure loses memory or a room number for good."""
 
 DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name, prefill_ends_without_timeout.name})
@@ -120,7 +122,9 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
     `prefill` is the profile of the prefill side; by default the same, or with mixed versions the peer. Raises
     ProfileError if the profile names none.
     """
-    prefill = prefill or (peer_of(profile) if scenario.peer else profile)
+    if misfit(profile, scenario):
+        raise ProfileError(f"{profile.origin}: {misfit(profile, scenario)}")
+    prefill = prefill or (load_profile(profile.peer) if scenario.peer else profile)
     around = Circumstances(setting_of(profile.knobs, prefill.knobs, scenario), scenario, Timer.OFF)
 
     def question(when: Timer) -> Question:
@@ -156,11 +160,14 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
     )
 
 
-def peer_of(profile: Profile) -> Profile:
-    """The profile that mixed versions put on the other side. Raises ProfileError if the profile names none."""
-    if not profile.peer:
-        raise ProfileError(f'{profile.origin}: mixed versions need a peer; write peer = "..." at the top')
-    return load_profile(profile.peer)
+def misfit(profile: Profile, scenario: Scenario) -> str:
+    """Why a profile cannot be asked in a scenario; empty if it can."""
+    if scenario.peer and not profile.peer:
+        return 'mixed versions need a peer; write peer = "..." at the top'
+    plain = Scenario(name="", sentence="")
+    if not profile.knobs.transfers and replace(scenario, name="", sentence="") != plain:
+        return f"the backend transfers nothing, and {scenario.name} is about a transfer; the scenario abort is not"
+    return ""
 
 
 def matters(knob: str, scenario: Scenario) -> bool:
@@ -191,11 +198,14 @@ def probes_of(around: Circumstances) -> list[Probe]:
 def cases_of(name_or_path: str, scenarios: Sequence[str] = (), *, timer: bool = True, **sizes: int) -> list[Case]:
     """The cases of a profile of the catalogue, or of a TOML file, in some scenarios (default: those of DEFAULT).
 
-    Sizes are those of Scenario: rooms, ranks, decode_ranks, chunks, slots. Raises ProfileError or DeclarationError.
+    Of several, those that a profile cannot be asked in are left out. Sizes are those of Scenario: rooms, ranks,
+    decode_ranks, chunks, slots. Raises ProfileError or DeclarationError.
     """
     profile = load_profile(name_or_path)
     chosen = [scenario_with(name, sizes) for name in scenarios or DEFAULT]
-    return [drain_case(profile, scenario, timer=timer) for scenario in chosen if profile.peer or not scenario.peer]
+    if len(chosen) > 1:
+        chosen = [scenario for scenario in chosen if not misfit(profile, scenario)]
+    return [drain_case(profile, scenario, timer=timer) for scenario in chosen]
 
 
 def reference_case(timer: int | None = None) -> Case:

@@ -10,7 +10,7 @@ from ..models.drain import quiet
 from ..protocol.language import NONE
 from ..protocol.roles.indices import DecodeRank, PrefillRank, Request, Room, Slot
 from ..protocol.roles.state import Drain
-from ..protocol.roles.steps import Life, Poll, Sender, Status
+from ..protocol.roles.steps import DecodeStep, Life, Poll, Sender, Status
 from ..protocol.roles.topology import partners, room_of, served
 from .property import claim, invariant, promise
 
@@ -50,8 +50,9 @@ def transfers_end_without_timeout(s: Drain) -> None:
 
 
 def will_be_polled(s: Drain, request: int) -> int:
-    """Whether decode is about to act: a rank has seen a failure or the client's abort, or all have seen success."""
-    failed, succeeded = s.told_decode[request] != 0, 1
+    """Whether decode is about to act: a rank has seen a failure, all have seen success, or the router has told decode
+    that the client has gone, or will drop what prefill has ended."""
+    failed, succeeded = (s.told_decode[request] != 0) | s.knobs.router_drops, 1
     for decode in s.all(DecodeRank):
         poll = s.poll[decode, room_of(s, request)]
         failed |= (poll == Poll.FAILED) | (s.cancelled[decode, request] != 0)
@@ -137,6 +138,13 @@ def everything_ended(s: Drain) -> int:
             ended &= s.life[decode, request] == Life.GONE
         ended &= ended_at_prefill(s, request)
     return ended
+
+
+@invariant
+def schedulers_survive(s: Drain) -> None:
+    """No decode scheduler ends by an exception: all that its rank has would be lost."""
+    for decode in s.all(DecodeRank):
+        claim(s.decode_step[decode] != DecodeStep.CRASHED, "the scheduler has not crashed", decode=decode)
 
 
 @promise

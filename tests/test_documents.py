@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from draincheck.models.scenario import SCENARIOS
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,3 +28,9 @@ def test_programs_run(page: str, said: tuple[str, ...], tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for words in said:
         assert words in done.stdout
+
+
+def test_every_scenario_is_described() -> None:
+    text = (ROOT / "docs" / "scenarios.md").read_text("utf-8")
+    for scenario in SCENARIOS.values():
+        assert f"| `{scenario.name}` | {scenario.sentence} |" in text, scenario.name

@@ -19,6 +19,7 @@ from .steps import (
     BootstrapStep,
     Copy,
     DecodeStep,
+    Engine,
     Life,
     Poll,
     Restore,
@@ -33,9 +34,9 @@ LANE = "decode {decode} scheduler"
 GROUP = "decode 0 scheduler"
 
 
-def idle(s: Drain, decode: int) -> bool:
-    """Whether the rank's scheduler can begin something: it is one thread."""
-    return s.decode_step[decode] == DecodeStep.IDLE
+def idle(s: Drain, decode: int) -> int:
+    """Whether the rank's scheduler can begin something: it is one thread, and does nothing while it is paused."""
+    return (s.decode_step[decode] == DecodeStep.IDLE) & (s.engine != Engine.PAUSED)
 
 
 def all_idle(s: Drain) -> bool:
@@ -80,8 +81,17 @@ def publish(s: Drain, decode: DecodeRank, request: Request) -> None:
         s.destination[decode, request, chunk] = s.slot[decode, request, chunk]
     for prefill in partners(s, decode):
         room = room_of(s, request)
-        s.control[decode, prefill].send(kind=ControlKind.METADATA, room=room, generation=0, request=request)
+        if s.knobs.decode.transfers:
+            s.control[decode, prefill].send(kind=ControlKind.METADATA, room=room, generation=0, request=request)
     s.life[decode, request] = Life.TRANSFERRING
+
+
+@action(LANE)
+def pretend_success(s: Drain, decode: DecodeRank, request: Request) -> None:
+    """The receiver of a backend that transfers nothing says that all has arrived. fake/conn.py: FakeKVReceiver.poll."""
+    require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING)
+    require(s.poll[decode, room_of(s, request)] == Poll.WAITING)
+    s.poll[decode, room_of(s, request)] = Poll.SUCCESS
 
 
 @action(LANE)
@@ -107,10 +117,12 @@ def abort(s: Drain, decode: DecodeRank, request: Request) -> None:
     managers/scheduler.py: abort_request; common/conn.py: CommonKVReceiver.abort.
     """
     require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING and not s.notified[decode, request])
-    require(not s.knobs.router or s.told_decode[request])
+    require(not (s.knobs.router or s.knobs.router_drops) or s.told_decode[request])
+    require(not s.cancelled[decode, request])
     s.cancelled[decode, request] = True
     s.poll[decode, room_of(s, request)] = Poll.FAILED
-    begin_notification(s, decode, request)
+    if s.knobs.decode.transfers:
+        begin_notification(s, decode, request)
 
 
 @action(LANE)
@@ -245,14 +257,19 @@ def take_failed(s: Drain, request: Request) -> None:
 
 
 def fail_on_rank(s: Drain, decode: int, request: int) -> None:
-    """The rank clears the receiver of a failed transfer, and turns to notifying or to its memory."""
+    """The rank clears the receiver of a failed transfer, and turns to notifying or to its memory.
+
+    A receiver that lacks what is asked of it here ends the scheduler (fake/conn.py, #41618).
+    """
     clear_receiver(s, decode, request)
     s.cancelled[decode, request] = False
     s.life[decode, request] = Life.FAILING
     if s.knobs.hisparse and not s.knobs.decode.hisparse_held:
         release(s, decode, request)
     knobs = s.knobs.decode
-    if not s.notified[decode, request] and knobs.hold_enabled and knobs.hold_causes == "all":
+    if knobs.hold_enabled and not knobs.receiver_complete:
+        s.decode_step[decode] = DecodeStep.CRASHED
+    elif not s.notified[decode, request] and knobs.hold_enabled and knobs.hold_causes == "all" and knobs.transfers:
         begin_notification(s, decode, request)
     else:
         s.decode_request[decode] = request

@@ -40,6 +40,8 @@ class Knobs:
     reject: Literal["handed_off", "after_forward", "at_door"]
     checksum: Literal["absent", "local_drop", "agreed_drop"]
     router_aborts: Literal["one_leg", "both_legs"]
+    transfers: bool
+    receiver_complete: bool
 
     @property
     def acks_drain(self) -> bool:
@@ -72,6 +74,7 @@ class Setting:
     hisparse: bool = False
     restore: bool = False
     router: bool = False
+    router_drops: bool = False
     reuse: Literal["early", "ended", "late"] = "ended"
 
     @property

@@ -7,7 +7,7 @@ from .allocator import release
 from .decode_scheduler import GROUP, all_idle, clear_receiver, fail_on_rank, idle, note_parting
 from .indices import DecodeRank, Request, Slot
 from .state import Drain
-from .steps import Copy, Life, Restore, VictimLife
+from .steps import Copy, DecodeStep, Engine, Life, Restore, VictimLife
 from .topology import partners
 
 
@@ -127,17 +127,33 @@ def is_fully_idle(s: Drain) -> bool:
 
 @action(GROUP, toward="allocator")
 def flush(s: Drain) -> None:
-    """Decode takes itself for idle and clears its pools: flush, weight update or memory release.
+    """Decode takes itself for idle, paused or not, and clears its pools: flush, weight update or memory release.
 
     managers/scheduler.py: flush_cache.
     """
-    require(all_idle(s) and is_fully_idle(s))
+    for decode in s.all(DecodeRank):
+        require(s.decode_step[decode] == DecodeStep.IDLE)
+    require(is_fully_idle(s))
     held = 0
     for decode in s.all(DecodeRank):
         for slot in s.all(Slot):
             held |= s.owner[decode, slot] != NONE
             s.owner[decode, slot] = NONE
     require(held)
+
+
+@action(GROUP)
+def pause(s: Drain) -> None:
+    """The engine is paused: no request is polled, and no hold is resolved. managers/scheduler.py: pause_generation."""
+    require(all_idle(s) and s.engine == Engine.NOT_YET)
+    s.engine = Engine.PAUSED
+
+
+@action(GROUP)
+def resume(s: Drain) -> None:
+    """The engine goes on. managers/scheduler.py: continue_generation."""
+    require(s.engine == Engine.PAUSED)
+    s.engine = Engine.RESUMED
 
 
 @action("decode {decode} scheduler", toward="decode {decode} memory")

@@ -61,6 +61,20 @@ def cancel_both_legs(s: Drain, request: Request) -> None:
 
 
 @action("router")
+def drop_decode_leg(s: Drain, request: Request) -> None:
+    """Prefill's half of the request has ended, and the router, which sees it, drops the decode half.
+
+    It does so if prefill has failed; that prefill has ended is all that is asked here.
+    """
+    require(s.knobs.router_drops and not s.told_decode[request])
+    ended = 0
+    for prefill in s.all(PrefillRank):
+        ended |= (s.sender[prefill, request] == Sender.ABORTED) | (s.sender[prefill, request] == Sender.GONE)
+    require(ended)
+    s.told_decode[request] = True
+
+
+@action("router")
 def cancel_decode_leg(s: Drain, request: Request) -> None:
     """The client has gone, and the router tells decode only."""
     require(s.knobs.decode.router_aborts == "one_leg" and not s.told_decode[request] and not s.told_prefill[request])

@@ -15,6 +15,7 @@ from .steps import (
     BootstrapStep,
     Copy,
     DecodeStep,
+    Engine,
     Life,
     Poll,
     Restore,
@@ -43,6 +44,7 @@ class Drain(State[Setting]):
         flag, DecodeRank, Request, means="the rank has handled the client's abort; the next poll takes it"
     )
     generation = field(upto(Request), DecodeRank, means="how many holds this decode process has armed")
+    engine = field(Engine, means="whether decode is paused")
     decode_step = field(DecodeStep, DecodeRank, means="where the decode scheduler is")
     decode_request = field(Request, DecodeRank, means="the request it is at")
     # decode: scheduler and receiver thread

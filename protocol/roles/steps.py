@@ -37,7 +37,7 @@ class VictimLife(IntEnum):
 class DecodeStep(IntEnum):
     """Where a decode scheduler is within a step that others can interleave with.
 
-    SEND_UNARMED is SEND on a path that never arms the tracker.
+    SEND_UNARMED is SEND on a path that never arms the tracker; CRASHED is the end of the scheduler by an exception.
     """
 
     IDLE = 0
@@ -45,6 +45,15 @@ class DecodeStep(IntEnum):
     SEND = 2
     DISPOSE = 3
     SEND_UNARMED = 4
+    CRASHED = 5
+
+
+class Engine(IntEnum):
+    """Whether decode's engine is paused; it is, once at most."""
+
+    NOT_YET = 0
+    PAUSED = 1
+    RESUMED = 2
 
 
 class Status(IntEnum):

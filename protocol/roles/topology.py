@@ -32,8 +32,8 @@ def served(s: Drain, prefill: int) -> Sequence[int]:
 
 
 def writes(s: Drain, prefill: int) -> bool:
-    """Whether the prefill rank writes to decode at all: a dummy does not."""
-    return prefill == 0 or not s.knobs.dummies
+    """Whether the prefill rank writes to decode at all: a dummy does not, and some backends transfer nothing."""
+    return s.knobs.decode.transfers and (prefill == 0 or not s.knobs.dummies)
 
 
 def writers(s: Drain, decode: int) -> Sequence[int]:
