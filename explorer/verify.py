@@ -128,6 +128,7 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
     """
     off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
     deciding, findings, doubts = off, off.findings, off.doubts
+    unfair = off.question.check.unfair_actions if off.question.check.promises else None
     if _may_go_on(off, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
             if asked is None:
@@ -138,12 +139,14 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
                 doubts = ("interrupted",)
                 break
             doubts = answer.doubts
+            if asked.check.promises and answer.found.complete:
+                unfair = asked.check.unfair_actions
             if not findings or _worst(answer.findings) < _worst(findings):
                 deciding = answer
             findings = _together(findings, answer.findings)
             if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
                 break
-    return _row(case, findings, doubts, deciding, off)
+    return _row(case, findings, doubts, deciding, off, unfair)
 
 
 _BADNESS = {verdict: place for place, verdict in enumerate(Verdict)}
@@ -277,11 +280,17 @@ def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outco
     return tuple(doubts)
 
 
-def _row(case: Case, findings: Sequence[Finding], doubts: Sequence[str], deciding: _Answer, off: _Answer) -> Row:
+def _row(
+    case: Case,
+    findings: Sequence[Finding],
+    doubts: Sequence[str],
+    deciding: _Answer,
+    off: _Answer,
+    unfair: tuple[str, ...] | None,
+) -> Row:
     known = findings[0].verdict if findings else Verdict.SAFE
     lost = any(each.verdict is Verdict.CORRUPTS for each in findings)
     elsewhere = off if off is not deciding else None
-    check = deciding.question.check
     return Row(
         profile=case.profile,
         scenario=case.scenario,
@@ -295,7 +304,7 @@ def _row(case: Case, findings: Sequence[Finding], doubts: Sequence[str], decidin
         witness=None if lost else _witness(case, off.found),
         assumed=case.assumed or {},
         weaknesses=_weaknesses(off),
-        unfair=check.unfair_actions if check.promises else None,
+        unfair=unfair,
     )
 
 

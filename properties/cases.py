@@ -34,6 +34,7 @@ from .safety import (
     no_late_metadata,
     no_late_write,
     owned_once,
+    quarantined_never_cached,
     ranks_decide_alike,
     reads_what_was_written_for_it,
     release_under_live_write,
@@ -47,6 +48,7 @@ SAFETY = (
     owned_once,
     frees_only_its_own,
     no_late_metadata,
+    quarantined_never_cached,
     copies_read_their_own,
     ranks_decide_alike,
 )
@@ -164,7 +166,7 @@ def misfit(profile: Profile, scenario: Scenario) -> str:
     """Why a profile cannot be asked in a scenario; empty if it can."""
     if scenario.peer and not profile.peer:
         return 'mixed versions need a peer; write peer = "..." at the top'
-    plain = Scenario(name="", sentence="")
+    plain = Scenario(name="", sentence="", rooms=scenario.rooms, chunks=scenario.chunks, slots=scenario.slots)
     if not profile.knobs.transfers and replace(scenario, name="", sentence="") != plain:
         return f"the backend transfers nothing, and {scenario.name} is about a transfer; the scenario abort is not"
     return ""

@@ -87,6 +87,21 @@ def owned_once(s: Drain) -> None:
 
 
 @invariant
+def quarantined_never_cached(s: Drain) -> None:
+    """What a failed transfer has left in slots never enters the radix tree."""
+    for decode in s.all(DecodeRank):
+        for slot in s.all(Slot):
+            for request in s.all(Request):
+                claim(
+                    (s.cached[decode, slot] != request) | (s.failed[decode, request] == 0),
+                    "the tree has nothing of a request whose transfer failed",
+                    decode=decode,
+                    slot=slot,
+                    request=request,
+                )
+
+
+@invariant
 def copies_read_their_own(s: Drain) -> None:
     """A copy to the host tier reads only slots that no other request has got meanwhile."""
     for decode in s.all(DecodeRank):

@@ -236,6 +236,7 @@ def test_an_error_that_is_known_to_be_quiet_makes_the_newest_nixl_conditional() 
         (NEWEST, "abort", {"abort_handled": False}, "holds_end_by_drain"),
         ("sglang-0.5.21-mooncake", "siblings", {"wait_for_siblings": False}, "acks_are_true"),
         ("sglang-0.5.23-nixl", "staging", {"defer_waits": False}, "no_late_write"),
+        (NEWEST, "abort", {"caches_failed": True}, "quarantined_never_cached"),
         (NEWEST, "metadata", {"aux_channel": "unordered_tcp"}, "no_late_metadata"),
     ],
 )

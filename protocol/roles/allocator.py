@@ -27,12 +27,17 @@ def allocate(s: Drain, decode: int, request: int) -> None:
         s.row_owner[decode] = request
 
 
-def release(s: Drain, decode: int, request: int) -> None:
-    """Gives back what the request was given and still has, whoever may write to it by now."""
+def release(s: Drain, decode: int, request: int, *, cache: bool = False) -> None:
+    """Gives back what the request was given and still has, whoever may write to it by now.
+
+    With `cache`, what it holds enters the radix tree, for other requests to read.
+    """
     for chunk in s.all(Chunk):
         slot = s.slot[decode, request, chunk]
         if slot != NONE:
             note_release(s, decode, request, slot)
+            if cache:
+                note_cached(s, decode, request, slot)
             s.owner[decode, slot] = NONE
             s.slot[decode, request, chunk] = NONE
     release_row(s, decode, request)
@@ -43,6 +48,12 @@ def release_row(s: Drain, decode: int, request: int) -> None:
     if s.knobs.metadata and s.row_owner[decode] == request:
         s.row_owner[decode] = NONE
         s.row_content[decode] = NONE
+
+
+@ghost_code
+def note_cached(s: Drain, decode: int, request: int, slot: int) -> None:
+    """Keeps whose KV cache entered the tree."""
+    s.cached[decode, slot] = request
 
 
 @ghost_code

@@ -264,6 +264,7 @@ def fail_on_rank(s: Drain, decode: int, request: int) -> None:
     clear_receiver(s, decode, request)
     s.cancelled[decode, request] = False
     s.life[decode, request] = Life.FAILING
+    note_failure(s, decode, request)
     if s.knobs.hisparse and not s.knobs.decode.hisparse_held:
         release(s, decode, request)
     knobs = s.knobs.decode
@@ -274,6 +275,12 @@ def fail_on_rank(s: Drain, decode: int, request: int) -> None:
     else:
         s.decode_request[decode] = request
         s.decode_step[decode] = DecodeStep.DISPOSE
+
+
+@ghost_code
+def note_failure(s: Drain, decode: int, request: int) -> None:
+    """Keeps that the transfer has failed: its bytes are not to be trusted."""
+    s.failed[decode, request] = True
 
 
 def clear_receiver(s: Drain, decode: int, request: int) -> None:
@@ -301,7 +308,7 @@ def dispose(s: Drain, decode: DecodeRank) -> None:
         if s.knobs.decode.holds and notified:
             s.life[each, request] = Life.HELD
         else:
-            release(s, each, request)
+            release(s, each, request, cache=s.knobs.decode.caches_failed)
             s.life[each, request] = Life.GONE
         go_idle(s, each)
 
@@ -409,7 +416,7 @@ def end_hold(s: Drain, decode: int, request: int) -> None:
     decode.py: _do_release. Up to 0.5.22 the second clearing strikes whatever life the room has by now.
     """
     room = room_of(s, request)
-    release(s, decode, request)
+    release(s, decode, request, cache=s.knobs.decode.caches_failed)
     s.life[decode, request] = Life.GONE
     s.tracker[decode, room] = False
     s.tracker_generation[decode, room] = 0
@@ -448,7 +455,7 @@ def finish(s: Drain, request: Request) -> None:
     for decode in s.all(DecodeRank):
         require(s.copy[decode, request] != Copy.RUNNING)
         if s.life[decode, request] == Life.DECODING:
-            release(s, decode, request)
+            release(s, decode, request, cache=True)
             s.life[decode, request] = Life.GONE
             decoding += 1
     require(decoding > 0)

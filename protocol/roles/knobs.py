@@ -40,6 +40,7 @@ class Knobs:
     reject: Literal["handed_off", "after_forward", "at_door"]
     checksum: Literal["absent", "local_drop", "agreed_drop"]
     router_aborts: Literal["one_leg", "both_legs"]
+    caches_failed: bool
     transfers: bool
     receiver_complete: bool
 

@@ -148,6 +148,8 @@ class Drain(State[Setting]):
     )
     struck = ghost(maybe(Request), DecodeRank, Slot, means="whose write landed while another owned the slot")
     struck_row = ghost(maybe(Request), DecodeRank, means="whose metadata landed while another owned the buffer")
+    cached = ghost(maybe(Request), DecodeRank, Slot, means="the request whose KV cache the radix tree has of the slot")
+    failed = ghost(flag, DecodeRank, Request, means="the request's transfer has failed on the rank")
     stray_free = ghost(maybe(Slot), DecodeRank, means="a slot given back by a request that no longer owned it")
     foreign_copy = ghost(maybe(Request), DecodeRank, means="a request whose copy to the host tier read another's slot")
     false_ack = ghost(maybe(Request), DecodeRank, means="a request with a write in flight or launched behind its ack")
