@@ -1,0 +1,73 @@
+"""Pools from start-up logs: one line per server process that prints, with its pool and its context length.
+
+The line is printed by tensor rank 0 only (of each data-parallel replica and pipeline stage that has one); metrics show
+all ranks. Newer servers add a warning on every rank when the pool is shorter than the context; it counts as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ..properties.capacity import Pool
+from .sources import SourceError, name_of
+
+_SIZES = re.compile(r"\bmax_total_num_tokens=(?P<pool>[^\s,"']*)(?:.*?\bcontext_len=(?P<context>[^\s,"']*))?")
+_WARNING = re.compile(r"KV pool holds (?P<pool>\S+) tokens, fewer than --context-length (?P<context>\d+)")
+_RANK = re.compile(r"\[[^\[\]]*?(?P<rank>(?: [A-Z][A-Z_]*\d+)+)\]")
+_NUMBER = re.compile(r"[0-9]{1,15}")
+_ARGUMENTS = re.compile(r"\bserver_args=")
+_MODE = re.compile(r"\bdisaggregation_mode=['\"]?(\w+)")
+_PAGE = re.compile(r"\bpage_size=([0-9]{1,15})\b")
+_SIDE = {"null": "unified", "None": "unified"}
+
+
+def pools(
+    source: str, lines: Iterable[tuple[int, str]], *, side: str, context: int | None, page: int | None
+) -> list[Pool]:
+    """The pools of a log's lines, each once. `side` is what the user says, empty to take it from the log.
+
+    `context` and `page` go before what the log says. Side and page size come from the printed server arguments, if all
+    that the log has of them agree. Raises SourceError for a line with a pool that is no number, or has no context.
+    """
+    found: dict[tuple[str, int, int], Pool] = {}
+    modes: set[str] = set()
+    pages: set[int | None] = set()
+    for number, line in lines:
+        if _ARGUMENTS.search(line):
+            mode, size = _MODE.search(line), _PAGE.search(line)
+            modes.add(_SIDE.get(mode[1], mode[1]) if mode else "")
+            pages.add(int(size[1]) if size else None)
+        match = _SIZES.search(line) or _WARNING.search(line)
+        if match:
+            pool = _pool(f"{name_of(source)}, line {number}", line, match, context)
+            found.setdefault((pool.rank, pool.tokens, pool.context), pool)
+    others = sorted(modes - {"", side})
+    if side and others:
+        raise SourceError(f"{name_of(source)}: given as {side}, but its server arguments say {', '.join(others)}")
+    said = modes.pop() if len(modes) == 1 else ""
+    size = pages.pop() if len(pages) == 1 else None
+    return [replace(pool, side=side or said, page=page or size) for pool in found.values()]
+
+
+def _pool(where: str, line: str, match: re.Match[str], context: int | None) -> Pool:
+    rank = _RANK.search(line)
+    own = None if match["context"] is None else _whole(where, "context_len", match["context"])
+    window = context or own
+    if window is None:
+        raise SourceError(f"{where}: max_total_num_tokens without context_len on the same line; give --context")
+    return Pool(
+        where=where,
+        side="",
+        rank=rank["rank"].strip() if rank else "",
+        tokens=_whole(where, "max_total_num_tokens", match["pool"]),
+        context=window,
+        server_context=own,
+    )
+
+
+def _whole(where: str, name: str, text: str) -> int:
+    if not _NUMBER.fullmatch(text) or not int(text):
+        raise SourceError(f"{where}: {name} is {text!r}; expected a whole number greater than 0")
+    return int(text)
