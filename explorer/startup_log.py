@@ -13,13 +13,14 @@ from dataclasses import replace
 from ..properties.capacity import Pool
 from .sources import SourceError, name_of
 
-_SIZES = re.compile(r"\bmax_total_num_tokens=(?P<pool>[^\s,"']*)(?:.*?\bcontext_len=(?P<context>[^\s,"']*))?")
+_SIZES = re.compile(r"\bmax_total_num_tokens=(?P<pool>[^\s,\"']*)(?:.*?\bcontext_len=(?P<context>[^\s,\"']*))?")
 _WARNING = re.compile(r"KV pool holds (?P<pool>\S+) tokens, fewer than --context-length (?P<context>\d+)")
 _RANK = re.compile(r"\[[^\[\]]*?(?P<rank>(?: [A-Z][A-Z_]*\d+)+)\]")
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _ARGUMENTS = re.compile(r"\bserver_args=")
-_MODE = re.compile(r"\bdisaggregation_mode=['\"]?(\w+)")
-_PAGE = re.compile(r"\bpage_size=([0-9]{1,15})\b")
+# The arguments are printed as a call (name=value) or as a dictionary ('name': value), depending on the release.
+_MODE = re.compile(r"\bdisaggregation_mode[\"']?(?:=|: )[\"']?(\w+)")
+_PAGE = re.compile(r"\bpage_size[\"']?(?:=|: )([1-9][0-9]{0,14})\b")
 _SIDE = {"null": "unified", "None": "unified"}
 
 
