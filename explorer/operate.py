@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..properties.releases import Thresholds
     from .operate_report import Reading
     from .prometheus import Scrape
+    from .startup_log import Stated
 
 SIDES = ("prefill", "decode")
 EXIT_CODES = {"OK": 0, "HEALTHY": 0, "FAIL": 1, "UNHEALTHY": 1, "UNDETERMINED": 3}
@@ -90,6 +92,12 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
     help="Output beyond the context, if the context length is of the prompt alone; prefill does not hold it.",
 )
 @click.option("--page-size", type=_tokens(1), metavar="N", help="Tokens per page, instead of what log or metrics say.")
+@click.option(
+    "--decode-reserve",
+    type=_tokens(0),
+    metavar="N",
+    help="Tokens that decode keeps back for a request's output, instead of what the log says (not known: 512).",
+)
 @click.option("--slack", metavar="N|P%", default="0", help="More tokens, or so many percent more, must be there.")
 @_timeout
 @_json
@@ -100,6 +108,7 @@ def gate(
     context: int | None,
     output_tokens: int,
     page_size: int | None,
+    decode_reserve: int | None,
     slack: str,
     timeout: Fraction,
     as_json: bool,
@@ -111,16 +120,18 @@ def gate(
     """
     from ..properties.capacity import judge_pools
     from .operate_report import gate_document, gate_sentences, gate_table
+    from .startup_log import Stated
 
     if not (pools or logs or scrapes):
         raise click.UsageError("give --pool N with --context N, or --log FILE, or --metrics SOURCE")
     _refuse_shared_input([*(_sided(log)[1] for log in logs), *scrapes])
     demand = _demand(output_tokens, slack)
-    found = [_stated_pool(text, context, page_size) for text in pools]
+    stated = Stated(context=context, page=page_size, reserve=decode_reserve)
+    found = [_stated_pool(text, stated) for text in pools]
     missing: list[str] = []
     for name, more in [
-        *(_log_pools(log, context, page_size) for log in logs),
-        *(_scraped_pools(source, context, page_size, timeout) for source in scrapes),
+        *(_log_pools(log, stated) for log in logs),
+        *(_scraped_pools(source, stated, timeout) for source in scrapes),
     ]:
         found += more
         missing += [] if more else [name]
@@ -150,31 +161,32 @@ def _sided(text: str) -> tuple[str, str]:
     return (side, rest) if equals and side in SIDES else ("", text)
 
 
-def _stated_pool(text: str, context: int | None, page: int | None) -> Pool:
+def _stated_pool(text: str, stated: Stated) -> Pool:
     from ..properties.capacity import Pool
 
     side, number = _sided(text)
-    if context is None:
+    if stated.context is None:
         raise click.UsageError(f"--pool {text}: give --context N too")
     try:
-        return Pool("--pool", side, "", _tokens(1)(number), context, page)
+        tokens = _tokens(1)(number)
     except click.BadParameter as error:
         raise click.UsageError(f"--pool {error.message}, with prefill= or decode= before it if you like") from None
+    return Pool("--pool", side, "", tokens, stated.context, stated.page, reserve=stated.reserve)
 
 
-def _log_pools(text: str, context: int | None, page: int | None) -> tuple[str, list[Pool]]:
-    from . import startup_log
+def _log_pools(text: str, stated: Stated) -> tuple[str, list[Pool]]:
     from .sources import name_of, read_lines
+    from .startup_log import pools
 
     side, source = _sided(text)
-    return name_of(source), startup_log.pools(source, read_lines(source), side=side, context=context, page=page)
+    return name_of(source), pools(source, read_lines(source), replace(stated, side=side))
 
 
-def _scraped_pools(source: str, context: int | None, page: int | None, timeout: Fraction) -> tuple[str, list[Pool]]:
-    from . import prometheus
+def _scraped_pools(source: str, stated: Stated, timeout: Fraction) -> tuple[str, list[Pool]]:
+    from .prometheus import pools
 
     scrape = _scrape(source, timeout)
-    return scrape.name, prometheus.pools(scrape, context, page)
+    return scrape.name, pools(scrape, stated.context, stated.page, stated.reserve)
 
 
 def _scrape(source: str, timeout: Fraction) -> Scrape:
@@ -251,7 +263,6 @@ def _reading(scrapes: Sequence[Scrape], asked: Thresholds, interval: Fraction | 
         sources=tuple(scrape.name for scrape in scrapes),
         interval_seconds=interval,
         resets=tuple(change for change in changed if change.reset),
-        cut_off=tuple(scrape.name for scrape in scrapes if scrape.cut_off),
     )
 
 

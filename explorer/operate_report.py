@@ -11,7 +11,18 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..properties.capacity import Demand, Fit, Gate, GateVerdict, Pool, contexts_by_side
+from ..properties.capacity import (
+    DECODE,
+    DECODE_RESERVE,
+    DYNAMIC,
+    PREFILL,
+    Demand,
+    Fit,
+    Gate,
+    GateVerdict,
+    Pool,
+    contexts_by_side,
+)
 from ..properties.releases import OUTCOMES, Change, Counts, Durations, Health, Judged, Report, Thresholds, remarks
 from .prometheus import rank_name
 
@@ -19,7 +30,7 @@ GATE_FORMAT = "draincheck-gate"
 METRICS_FORMAT = "draincheck-metrics"
 VERSION = 1
 MEDIAN, TAIL = Fraction(1, 2), Fraction(99, 100)
-SIDES = ("prefill", "decode")
+SIDES = (PREFILL, DECODE)
 
 _GATE_STYLE: Mapping[GateVerdict, str] = {
     GateVerdict.FAIL: "bold red",
@@ -42,8 +53,6 @@ class Reading:
     sources: tuple[str, ...]
     interval_seconds: Fraction | None
     resets: tuple[Change, ...]
-    cut_off: tuple[str, ...]
-    """Sources whose last line has no end."""
 
 
 def gate_table(gate: Gate) -> Table:
@@ -103,6 +112,8 @@ def gate_notes(gate: Gate, demand: Demand) -> list[str]:
         said.append(
             "page size not known, so no page was added; give --page-size to count whole pages and the one kept back"
         )
+    if any(pool.side in (DECODE, DYNAMIC) and pool.reserve is None for pool in pools):
+        said.append(f"decode's reserve is not known: {DECODE_RESERVE} tokens were taken; give --decode-reserve")
     if demand.output_tokens and sides - set(SIDES):
         said.append("where the side is not known the output counts, as on decode")
     return said
@@ -138,6 +149,7 @@ def _fit_document(fit: Fit) -> dict[str, Any]:
         "context_tokens": pool.context,
         "server_context_tokens": pool.server_context,
         "page_tokens": pool.page,
+        "reserve_tokens": pool.reserve,
         "needed_tokens": fit.needed,
         "margin_tokens": fit.margin,
         "pool_share": pool.tokens / fit.needed,
@@ -220,7 +232,6 @@ def metrics_notes(reading: Reading) -> list[str]:
         said.append(f"{reading.report.left_out} ranks left out: no decode engines, nothing counted")
     if not reading.report.ranks:
         said.append("no decode rank in it: release without these metrics, metrics not enabled, or a prefill server?")
-    said += [f"{name}: the last line has no end; the text may be cut off" for name in reading.cut_off]
     return said
 
 

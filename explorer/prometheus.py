@@ -52,13 +52,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Scrape:
-    """The samples of our metrics in one text, and how many samples there were in all."""
+    """The samples of our metrics in one text."""
 
     name: str
     samples: tuple[Sample, ...]
-    lines: int
-    cut_off: bool
-    """The last line has no end: the text may have been cut off within it."""
 
     def of(self, name: str) -> list[Sample]:
         """The samples of one metric, in the order of the text."""
@@ -66,21 +63,26 @@ class Scrape:
 
 
 def parse(source: str, text: str) -> Scrape:
-    """Reads a text. Raises SourceError for a line that is not Prometheus text, and for a series that occurs twice."""
+    """Reads a text. Raises SourceError for a line that is not Prometheus text, or has no end, and for a series twice."""
     name = name_of(source)
     if text.lstrip().startswith("<"):
         raise SourceError(
             f"{name}, line 1: a page of HTML or XML; expected Prometheus text: does the URL end in /metrics?"
         )
-    samples: list[Sample] = []
-    lines = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        for sample in _parse_line(f"{name}, line {number}", line):
-            lines += 1
-            if sample.name in OURS:
-                samples.append(sample)
+    lines = text.split("\n")
+    if lines[-1].strip():
+        raise SourceError(
+            f"{name}, line {len(lines)}: the last line has no end, so the text may be cut off within it; "
+            "expected a line feed after each line"
+        )
+    samples = [
+        sample
+        for number, line in enumerate(lines, 1)
+        for sample in _parse_line(f"{name}, line {number}", line)
+        if sample.name in OURS
+    ]
     _refuse_repetition(samples)
-    return Scrape(name, tuple(samples), lines, bool(text) and not text.endswith("\n"))
+    return Scrape(name, tuple(samples))
 
 
 def _parse_line(where: str, line: str) -> list[Sample]:
@@ -108,8 +110,10 @@ def _refuse_repetition(samples: Iterable[Sample]) -> None:
             )
 
 
-def pools(scrape: Scrape, context: int | None, page: int | None) -> list[Pool]:
+def pools(scrape: Scrape, context: int | None, page: int | None, reserve: int | None) -> list[Pool]:
     """The pool of each rank. `context` and `page` go before what the server says; None leaves it to the server.
+
+    `reserve` is decode's, in tokens, which no metric has.
 
     Raises SourceError if a value is no whole number greater than 0, or a pool has no context length.
     """
@@ -117,6 +121,7 @@ def pools(scrape: Scrape, context: int | None, page: int | None) -> list[Pool]:
     pages = {sample.labels: _count(sample, least=1) for sample in scrape.of(PAGE)}
     found: list[Pool] = []
     for sample in scrape.of(POOL):
+        tokens = _count(sample, least=1)
         own = contexts.get(sample.labels)
         window = context or own
         if window is None:
@@ -126,10 +131,11 @@ def pools(scrape: Scrape, context: int | None, page: int | None) -> list[Pool]:
                 where=sample.where,
                 side=sample.label("engine_type") or "",
                 rank=rank_name(sample.labels),
-                tokens=_count(sample, least=1),
+                tokens=tokens,
                 context=window,
                 page=page or pages.get(sample.labels),
                 server_context=own,
+                reserve=reserve,
             )
         )
     return found

@@ -37,6 +37,9 @@ def read_text(source: str, timeout_seconds: float) -> str:
     """The whole text of a source, which must be UTF-8. Raises SourceError."""
     with _opened(source, timeout_seconds) as stream:
         data = stream.read(MAX_BYTES + 1)
+        left: int | None = getattr(stream, "length", None)  # of an HTTP answer: what was announced and did not come
+    if left and len(data) <= MAX_BYTES:
+        raise SourceError(f"{source}: the answer broke off, {left:,} bytes before its end")
     if len(data) > MAX_BYTES:
         raise SourceError(f"{name_of(source)}: larger than {MAX_BYTES:,} bytes; expected a text of metrics")
     for number, line in enumerate(data.split(b"\n"), 1):

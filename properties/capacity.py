@@ -13,6 +13,11 @@ from fractions import Fraction
 from math import ceil
 
 PREFILL = "prefill"
+DECODE = "decode"
+DYNAMIC = "dynamic"
+"""Servers that change sides while they run: they must be able to do what decode does."""
+DECODE_RESERVE = 512
+"""Tokens that a decode server keeps back for the output of a new request, unless it is told otherwise."""
 
 
 class GateVerdict(StrEnum):
@@ -39,6 +44,8 @@ class Pool:
     """Tokens per page; None if not known."""
     server_context: int | None = None
     """The context length that the server itself gives, if it gives one."""
+    reserve: int | None = None
+    """Tokens that a decode server keeps back for a new request's output; None if not known."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +93,23 @@ class Gate:
 def needed_tokens(pool: Pool, demand: Demand) -> int:
     """Tokens that the longest request takes from the pool.
 
-    Prefill holds the prompt alone; any other side holds the output too. A paged allocator gives whole pages, and the
-    scheduler keeps one page back for that; of pages of one token nothing has to be kept back, because the longest
-    prompt that is admitted is a few tokens shorter than the context.
+    Prefill holds the prompt alone; any other side holds the output too, and decode takes a request in only if it can
+    keep its reserve back as well. A paged allocator gives whole pages, and the scheduler keeps one page back for that;
+    of pages of one token nothing has to be kept back, because the longest prompt that is admitted is a few tokens
+    shorter than the context.
     """
-    tokens = pool.context + (0 if pool.side == PREFILL else demand.output_tokens)
+    tokens = pool.context + _beside_the_prompt(pool, demand)
     if pool.page is not None and pool.page > 1:
         tokens = (ceil(Fraction(tokens, pool.page)) + 1) * pool.page
     return tokens + demand.slack_tokens + ceil(tokens * demand.slack_share)
+
+
+def _beside_the_prompt(pool: Pool, demand: Demand) -> int:
+    if pool.side == PREFILL:
+        return 0
+    if pool.side in (DECODE, DYNAMIC):
+        return max(demand.output_tokens, DECODE_RESERVE if pool.reserve is None else pool.reserve)
+    return demand.output_tokens
 
 
 def judge_pools(pools: Sequence[Pool], demand: Demand, missing: Sequence[str] = ()) -> Gate:
