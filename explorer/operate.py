@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 SIDES = ("prefill", "decode")
 EXIT_CODES = {"OK": 0, "HEALTHY": 0, "FAIL": 1, "UNHEALTHY": 1, "UNDETERMINED": 3}
 MAX_DIGITS = 15
-DEFAULT_TIMEOUT = 10.0
+DEFAULT_TIMEOUT = 10
+MAX_TIMEOUT = 86_400
 
 
 def _tokens(least: int) -> Callable[[str], int]:
@@ -58,7 +59,7 @@ def _decimal(text: str) -> Fraction | None:
 
 _timeout = click.option(
     "--timeout",
-    type=_number(zero=False),
+    type=_number(MAX_TIMEOUT, zero=False),
     default=str(DEFAULT_TIMEOUT),
     metavar="SECONDS",
     show_default=True,
@@ -257,12 +258,14 @@ def _reading(scrapes: Sequence[Scrape], asked: Thresholds, interval: Fraction | 
     counted = [counts(scrape) for scrape in scrapes]
     changed = changes(counted[0], counted[1]) if len(counted) == 2 else []
     ranks = [change.counts for change in changed] if len(counted) == 2 else counted[0]
+    report = judge_releases(ranks, asked)
+    judged = {rank.counts.labels for rank in report.ranks}
     return Reading(
-        report=judge_releases(ranks, asked),
+        report=report,
         asked=asked,
         sources=tuple(scrape.name for scrape in scrapes),
         interval_seconds=interval,
-        resets=tuple(change for change in changed if change.reset),
+        changes=tuple(change for change in changed if change.counts.labels in judged),
     )
 
 

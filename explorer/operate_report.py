@@ -52,7 +52,8 @@ class Reading:
     asked: Thresholds
     sources: tuple[str, ...]
     interval_seconds: Fraction | None
-    resets: tuple[Change, ...]
+    changes: tuple[Change, ...]
+    """What each rank of the report counted between two scrapes; empty for one scrape."""
 
 
 def gate_table(gate: Gate) -> Table:
@@ -221,11 +222,17 @@ def _reasons(report: Report) -> list[str]:
 def metrics_notes(reading: Reading) -> list[str]:
     """What the verdict leaves open or rests on."""
     said = remarks(reading.report)
-    for change in reading.resets:
-        said.append(
-            f"{rank_name(change.counts.labels) or 'the rank'}: counters went down or are gone: restarted in between "
-            "(or the scrapes are in the wrong order); what is counted is since the restart"
-        )
+    said += [
+        f"{rank_name(change.counts.labels) or 'the rank'}: counters went down or are gone: restarted in between "
+        "(or the scrapes are in the wrong order); what is counted is since the restart"
+        for change in reading.changes
+        if change.reset
+    ]
+    said += [
+        f"{rank_name(change.counts.labels) or 'the rank'}: not in the older scrape; what is counted is since it started"
+        for change in reading.changes
+        if change.new
+    ]
     if len(reading.sources) == 2 and reading.interval_seconds is None:
         said.append("give --interval SECONDS for rates")
     if reading.report.left_out:
@@ -238,7 +245,7 @@ def metrics_notes(reading: Reading) -> list[str]:
 def metrics_document(reading: Reading) -> dict[str, Any]:
     """The document of `draincheck metrics --json`."""
     asked = reading.asked
-    reset = {change.counts.labels for change in reading.resets}
+    reset = {change.counts.labels for change in reading.changes if change.reset}
     return {
         "format": METRICS_FORMAT,
         "version": VERSION,

@@ -63,7 +63,10 @@ class Scrape:
 
 
 def parse(source: str, text: str) -> Scrape:
-    """Reads a text. Raises SourceError for a line that is not Prometheus text, or has no end, and for a series twice."""
+    """Reads a text.
+
+    Raises SourceError for a line that is not Prometheus text, a last line without an end, and a series twice.
+    """
     name = name_of(source)
     if text.lstrip().startswith("<"):
         raise SourceError(

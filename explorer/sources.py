@@ -83,7 +83,7 @@ def _opened(source: str, timeout_seconds: float) -> Generator[BinaryIO]:
     """A source opened for reading; errors of opening and of reading become SourceErrors."""
     try:
         if source == STANDARD_INPUT:
-            yield sys.stdin.buffer
+            yield _standard_input()
         elif source.startswith(URL_SCHEMES):
             with urlopen(Request(source, headers={"Accept": "text/plain"}), timeout=timeout_seconds) as answer:
                 yield answer
@@ -102,6 +102,12 @@ def _opened(source: str, timeout_seconds: float) -> Generator[BinaryIO]:
         raise SourceError(f"{name_of(source)}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise SourceError(f"{source}: cannot be read: {error}") from None
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] it is, where it was closed by the caller
+        raise SourceError("standard input: it is closed; give a file or a URL")
+    return sys.stdin.buffer
 
 
 def _plain(reason: object) -> str:

@@ -117,6 +117,8 @@ class Change:
 
     counts: Counts
     reset: bool
+    new: bool = False
+    """The older scrape does not know the rank: what it counted is since it started."""
 
 
 def judge_releases(ranks: Sequence[Counts], asked: Thresholds) -> Report:
@@ -240,7 +242,10 @@ def changes(older: Sequence[Counts], newer: Sequence[Counts]) -> list[Change]:
     before = {rank.labels: rank for rank in older}
     after = {rank.labels: rank for rank in newer}
     gone = [labels for labels in before if labels not in after]
-    found = [_change(before.get(labels, Counts(labels)), rank) for labels, rank in after.items()]
+    found = [
+        _change(before[labels], rank) if labels in before else Change(rank, reset=False, new=True)
+        for labels, rank in after.items()
+    ]
     return found + [Change(Counts(labels), reset=True) for labels in gone]
 
 

@@ -508,6 +508,22 @@ def test_a_rank_that_vanished_is_not_healthy_even_if_idle_ranks_are(tmp_path: Pa
     assert (document["verdict"], document["ranks"][1]["reset"]) == ("UNDETERMINED", True)
 
 
+def test_a_rank_that_the_older_scrape_does_not_know_is_said(tmp_path: Path) -> None:
+    document = metrics(*two(tmp_path, releases({"0": (5, 0, 0)}), releases({"0": (9, 0, 0), "1": (5, 0, 0)})))
+    assert [rank["releases"] for rank in document["ranks"]] == [4, 5]
+    assert [note for note in document["notes"] if "older scrape" in note] == [
+        "tp_rank=1: not in the older scrape; what is counted is since it started"
+    ]
+
+
+def test_ranks_of_prefill_that_vanish_are_nobody_s_business(tmp_path: Path) -> None:
+    decode = releases({"0": (5, 0, 0)}), releases({"0": (9, 0, 0)})
+    gone = releases({}, {"7": 0}, engine_type="prefill")
+    document = metrics(*two(tmp_path, decode[0] + gone, decode[1]))
+    assert document["verdict"] == "HEALTHY"
+    assert not any("restarted" in note for note in document["notes"])
+
+
 def test_a_text_that_may_be_cut_off_is_refused() -> None:
     healthy = releases({"0": (900, 0, 0)})
     cut = healthy + 'x:decode_deferred_kv_release_total{outcome="timeout",tp_rank="1"} 1'
@@ -677,6 +693,7 @@ def test_bad_metrics_are_one_line_that_names_the_line(text: str, said: str) -> N
         (("-", "--min-drained", "99"), "'99': expected a number from 0 to 1"),
         (("-", "--min-drained", "nan"), "expected a number from 0 to 1"),
         (("-", "--max-p99", "0"), "expected a number from more than 0"),
+        (("-", "--timeout", "999999999999999"), "expected a number from more than 0 to 86400"),
         (("-", "--max-held", "few"), "expected a whole number from 0"),
         (("http://[bad/metrics",), "http://[bad/metrics: cannot be read"),
         (("http://127.0.0.1:1/metrics",), "http://127.0.0.1:1/metrics: cannot be reached: Connection refused"),
@@ -684,6 +701,13 @@ def test_bad_metrics_are_one_line_that_names_the_line(text: str, said: str) -> N
 )
 def test_bad_arguments_of_metrics_are_one_line(arguments: tuple[str, ...], said: str) -> None:
     assert said in refused("metrics", *arguments, text="")
+
+
+def test_a_closed_standard_input_is_one_line() -> None:
+    program = f"exec {sys.executable} -c 'from draincheck.explorer.cli import main; main()' metrics - <&-"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "draincheck: standard input: it is closed; give a file or a URL\n"
 
 
 def test_a_file_in_another_encoding_is_refused_with_its_line(tmp_path: Path) -> None:
