@@ -447,6 +447,16 @@ def test_durations_are_judged_as_far_as_the_buckets_go(limit: str, verdict: str)
     assert metrics("-", "--max-p99", limit, text=text)["verdict"] == verdict
 
 
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=120), st.sampled_from([Fraction(1, 2), Fraction(99, 100)]))
+def test_a_quantile_is_in_the_bucket_of_the_plain_one(holds: list[float], share: Fraction) -> None:
+    edges = (0.5, 1.0, 2.0, inf)
+    durations = Durations(edges, tuple(sum(hold <= edge for hold in holds) for edge in edges))
+    plain = next(hold for at, hold in enumerate(sorted(holds), 1) if at >= share * len(holds))
+    between = durations.quantile(share)
+    assert between is not None
+    assert between[0] <= plain <= between[1] and (plain > between[0] or not between[0])
+
+
 def test_durations_beyond_the_last_edge_have_no_upper_bound() -> None:
     text = histogram({"60": 0, "+Inf": 10})
     document = metrics("-", "--max-p99", 60, text=text)
