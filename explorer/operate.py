@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..properties.capacity import Demand, Pool
+    from ..properties.pools import Demand, Pool
     from ..properties.releases import Thresholds
     from .operate_report import Reading
     from .prometheus import Scrape
@@ -119,7 +119,7 @@ def gate(
     SIDE is prefill or decode. The tightest pool decides. Exit codes: 0 all pools suffice, 1 one does not, 2 the input
     is wrong, 3 a source has no pool in it.
     """
-    from ..properties.capacity import judge_pools
+    from ..properties.pools import judge_pools
     from .operate_report import gate_document, gate_sentences, gate_table
     from .startup_log import Stated
 
@@ -145,7 +145,7 @@ def gate(
 
 
 def _demand(output_tokens: int, slack: str) -> Demand:
-    from ..properties.capacity import Demand
+    from ..properties.pools import Demand
 
     share = _decimal(slack.removesuffix("%")) if slack.endswith("%") else None
     if share is not None:
@@ -163,7 +163,7 @@ def _sided(text: str) -> tuple[str, str]:
 
 
 def _stated_pool(text: str, stated: Stated) -> Pool:
-    from ..properties.capacity import Pool
+    from ..properties.pools import Pool
 
     side, number = _sided(text)
     if stated.context is None:

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..properties.capacity import (
+from ..properties.pools import (
     DECODE,
     DECODE_RESERVE,
     DYNAMIC,

@@ -13,7 +13,7 @@ from math import inf, isfinite, isnan
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from ..properties.capacity import Pool
+from ..properties.pools import Pool
 from ..properties.releases import OUTCOMES, Counts, Durations, Labels
 from .sources import SourceError, name_of
 

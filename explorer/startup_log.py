@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ..properties.capacity import Pool
+from ..properties.pools import Pool
 from .sources import SourceError, name_of
 
 T = TypeVar("T")

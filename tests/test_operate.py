@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 from draincheck.explorer import prometheus, startup_log
 from draincheck.explorer.cli import main
-from draincheck.properties.capacity import Demand, GateVerdict, Pool, judge_pools, needed_tokens
+from draincheck.properties.pools import Demand, GateVerdict, Pool, judge_pools, needed_tokens
 from draincheck.properties.releases import (
     OUTCOMES,
     Counts,
