@@ -76,6 +76,10 @@ class Scenario:
     slots: int | None = None
 
     def __post_init__(self) -> None:
+        for kind, names, known in (("end", self.ends, ENDS), ("event", self.events, EVENTS)):
+            for name in names:
+                if name not in known:
+                    raise DeclarationError(f"no {kind} is called {name}; known are {', '.join(known)}")
         sizes = {
             "rooms": self.rooms,
             "prefill ranks": self.ranks,
