@@ -1,4 +1,4 @@
-"""The calibration: each known bug in each release, found or not, beside what the facts say."""
+"""The calibration: each known bug in each release, found or not, beside what is known of the release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .verify import Row, Verdict
 class Cell:
     """A bug with a profile. `found` is the length of the trace that shows it, None if it does not occur.
 
-    `known` is false if the search does not settle it. `differs` explains a cell that is not as the facts have it.
+    `known` is false if the search does not settle it. `differs` explains a cell that is not as the release is known to be.
     """
 
     bug: Bug
@@ -31,7 +31,7 @@ class Cell:
 
     @property
     def agrees(self) -> bool:
-        """Whether the model says what the facts do."""
+        """Whether the model says what is known of the release."""
         return self.known and (self.found is not None) == (self.expected == "fails")
 
     @property

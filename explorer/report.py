@@ -208,7 +208,7 @@ def calibration_table(cells: Sequence[Cell]) -> Table:
 
 
 def _release_words(cells: Sequence[Cell]) -> Text:
-    """What the cells of one release say; what is not as the facts have it is marked."""
+    """What the cells of one release say; what is not as the releases are known to be is marked."""
     words = [_cell_words(cell, alone=len(cells) == 1) for cell in cells if cell.found is not None or not cell.agrees]
     style = "" if all(cell.accounted_for for cell in cells) else "bold red"
     return Text(", ".join(words) or ("-" if cells else ""), style=style)
@@ -226,7 +226,9 @@ def calibration_notes(cells: Sequence[Cell]) -> list[str]:
     for cell in cells:
         if not cell.agrees:
             reason = cell.differs or "not accounted for"
-            lines.append(f"* {cell.bug.id}, {cell.profile}: the facts expect that it {cell.expected}: {reason}")
+            lines.append(
+                f"* {cell.bug.id}, {cell.profile}: what was known of the release has it that the property {cell.expected}: {reason}"
+            )
     return lines
 
 

@@ -31,7 +31,7 @@ class Bug(BaseModel):
 
 
 def cells_of(bug: Bug) -> list[tuple[str, str]]:
-    """Each profile of a bug with what the facts expect of it, `fails` or `holds`, in the order of the releases."""
+    """Each profile of a bug with what is known of it, `fails` or `holds`, in the order of the releases."""
     return sorted([(name, "fails") for name in bug.fails] + [(name, "holds") for name in bug.holds])
 
 

@@ -14,7 +14,7 @@ from draincheck.properties.cases import drain_case, reference_case, scenario_wit
 CORRUPTS, LEAKS, DELAYS = Verdict.CORRUPTS, Verdict.LEAKS, Verdict.DELAYS
 CONDITIONAL, SAFE = Verdict.CONDITIONAL, Verdict.SAFE
 
-# What the disclosure, the facts and the runs of the releases' own classes lead one to expect.
+# What the disclosure, the code and the runs of the releases' own classes lead one to expect.
 EXPECTED = {
     "sglang-0.5.18-mooncake": {"abort": CORRUPTS, "failed-send": CORRUPTS},
     "sglang-0.5.20-mooncake": {"abort": CORRUPTS, "failed-send": CORRUPTS},
@@ -190,7 +190,7 @@ def test_two_prefill_ranks_in_the_whole_scenario() -> None:
     assert found.without_timer.states > 40_000_000
 
 
-# What the facts expect of the smallest scenarios, by release and backend: abort, and a failed send.
+# What is known of the smallest scenarios, by release and backend: abort, and a failed send.
 MATRIX = {
     "18-nixl": (CORRUPTS, CORRUPTS),
     "18-mori": (CORRUPTS, CORRUPTS),
