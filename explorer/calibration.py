@@ -19,7 +19,8 @@ from .verify import Row, Verdict
 class Cell:
     """A bug with a profile. `found` is the length of the trace that shows it, None if it does not occur.
 
-    `known` is false if the search does not settle it. `differs` explains a cell that is not as the release is known to be.
+    `known` is false if the search does not settle it. `differs` explains a cell that is not as the release is known
+    to be.
     """
 
     bug: Bug

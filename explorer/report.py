@@ -226,9 +226,7 @@ def calibration_notes(cells: Sequence[Cell]) -> list[str]:
     for cell in cells:
         if not cell.agrees:
             reason = cell.differs or "not accounted for"
-            lines.append(
-                f"* {cell.bug.id}, {cell.profile}: what was known of the release has it that the property {cell.expected}: {reason}"
-            )
+            lines.append(f"* {cell.bug.id}, {cell.profile}: known was that it {cell.expected}; {reason}")
     return lines
 
 
