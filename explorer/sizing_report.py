@@ -94,9 +94,7 @@ def size_lines(found: Sequence[Cost]) -> list[str]:
     """What the table means."""
     first = found[0]
     request = (request_tokens(first.lightest), request_tokens(first.heaviest))
-    size = [
-        tokens * load.bytes_per_token for tokens, load in zip(request, (first.lightest, first.heaviest), strict=True)
-    ]
+    size = (request[0] * first.lightest.bytes_per_token, request[1] * first.heaviest.bytes_per_token)
     lines = [
         f"A request reserves {_between(request, _grouped)} tokens, {_between(size, bytes_words)}.",
         "held: the average once aborts have come for as long as a hold lasts; a GB is 10^9 bytes.",
@@ -104,7 +102,7 @@ def size_lines(found: Sequence[Cost]) -> list[str]:
     ]
     if first.fits is not None:
         lines += [
-            "too little from: more aborts than that hold so much on average that the working set does not fit beside it.",
+            "too little from: more aborts than that hold so much, on average, that the working set does not fit.",
             "after: from the beginning of the aborts until then; never if the working set fits.",
             "of the time: how often too little is left if aborts come independently, more at one time than at another.",
             "fits: on average, for all values of the ranges; * is the verdict.",
