@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..properties.risk import risk
+from ..properties.risk import Uniform, risk
 from ..protocol.language.errors import DraincheckError
 from .sizing_report import Estimate
 
@@ -37,6 +37,7 @@ def draw(found: Sequence[Estimate], path: Path) -> Path:
     settings: Any = {"svg.hashsalt": "draincheck", "svg.fonttype": "none"}  # the same file each time, text as text
     with matplotlib.rc_context(settings):  # pyright: ignore[reportUnknownMemberType]
         figure: Any = Figure(figsize=(11, 4.5), layout="constrained")
+        figure.suptitle("lines: closed form; points: simulated, with their intervals", fontsize="small")
         _against_hold(figure.add_subplot(1, 2, 1), found)
         _against_reuse(figure.add_subplot(1, 2, 2), found)
         try:
@@ -49,7 +50,9 @@ def draw(found: Sequence[Estimate], path: Path) -> Path:
 def _against_hold(axes: Any, found: Sequence[Estimate]) -> None:
     held = [estimate for estimate in found if estimate.asked.case == "held"]
     longest = max(estimate.asked.release.hold for estimate in held) or 1.0
-    _curve(axes, "held", held, _hold, np.linspace(0, longest, POINTS))
+    ends = [path.tail.longest for path in held[0].asked.release.paths if isinstance(path.tail, Uniform)]
+    kinks = [end for end in ends if end < longest]
+    _curve(axes, "held", held, _hold, np.sort([*np.linspace(0, longest, POINTS), *kinks]))
     axes.set(title="Slots held", xlabel="hold (s)", ylabel="risk of corruption for each abort")
     axes.set_yscale("log")
     axes.set_ylim(SMALLEST, 1.1)
@@ -99,10 +102,10 @@ def _curve(
     axes: Any, name: str, group: Sequence[Estimate], at: Callable[..., tuple[float, float]], xs: NDArray[np.float64]
 ) -> None:
     """The closed form as a line over `xs`, the simulation as points with their intervals."""
-    (line,) = axes.plot(xs, [at(group[0], float(x))[1] for x in xs], label=f"{name}: closed form")
+    (line,) = axes.plot(xs, [at(group[0], float(x))[1] for x in xs], label=name)
     simulated = [estimate.corrupted / estimate.trials for estimate in group]
     below = [max(0.0, y - estimate.low) for y, estimate in zip(simulated, group, strict=True)]
     above = [max(0.0, estimate.high - y) for y, estimate in zip(simulated, group, strict=True)]
     places = [at(estimate)[0] for estimate in group]
-    looks: Any = {"fmt": "o", "capsize": 3, "color": line.get_color(), "label": f"{name}: simulated"}
+    looks: Any = {"fmt": "o", "capsize": 3, "color": line.get_color()}
     axes.errorbar(places, simulated, yerr=[below, above], **looks)
