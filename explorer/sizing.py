@@ -219,7 +219,7 @@ def _check_reservation(context: Range, page: Fraction, pool: Range) -> None:
 @click.option(
     "--confidence",
     type=Quantity(SHARE),
-    default="99%",
+    default="99.99%",
     help="That all intervals together hold what they should.",
     **SHARED,
 )
