@@ -114,7 +114,7 @@ def span(text: str, kind: Kind, *, zero: bool = False) -> Range:
     if not dots:
         return Range(low, low)
     high = quantity(high_text, kind, zero=zero)
-    if bool(_unit(low_text)) != bool(_unit(high_text)):
+    if low != 0 and bool(_unit(low_text)) != bool(_unit(high_text)):  # 0 is the same in every unit
         raise QuantityError(f"{_shown(text)} has a unit at one end only; write it at both")
     if low > high:
         raise QuantityError(f"{_shown(text)} begins above its end; write the smaller number first")

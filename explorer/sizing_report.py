@@ -100,6 +100,8 @@ def size_lines(found: Sequence[Cost]) -> list[str]:
         "held: the average once aborts have come for as long as a hold lasts; a GB is 10^9 bytes.",
         "acks: with dead ones every hold lasts until its timeout; with healthy ones until the drain.",
     ]
+    if any(cost.judged and (cost.most.pool_share or 0) > 1 for cost in found):
+        lines.append("More than the pool has cannot be held: requests wait for memory before it comes to that.")
     if first.fits is not None:
         lines += [
             "too little from: more aborts than that hold so much, on average, that the working set does not fit.",
@@ -249,6 +251,8 @@ def risk_lines(found: Sequence[Estimate]) -> list[str]:
     lines.append("interval: where the simulation has it; all intervals of the run together, with the confidence said.")
     if any(estimate.measured for estimate in found):
         lines.append("measured: where it can be, as there are only so many measured times, with the same confidence.")
+    if any(estimate.reaching == 0 for estimate in found):
+        lines.append("No measured time reaches some of the holds. That is no proof that none can: see measured.")
     return lines
 
 

@@ -7,6 +7,7 @@ tokens of KV cache. Every result is monotone in every input, so the results of r
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -144,39 +145,28 @@ class Loads:
 
 def heaviest(loads: Loads) -> Load:
     """The load of the ranges that holds most and leaves least."""
-    pool = None if loads.pool_tokens is None else loads.pool_tokens.low
-    return Load(
-        loads.aborts_per_second.high,
-        loads.timeout.high,
-        loads.drain.high,
-        loads.dead_share.high,
-        loads.context_tokens.high,
-        loads.page_tokens,
-        loads.bytes_per_token.high,
-        pool,
-        _working_set(loads, pool, "high"),
-    )
+    return _corner(loads, lambda span: span.high, lambda span: span.low)
 
 
 def lightest(loads: Loads) -> Load:
     """The load of the ranges that holds least and leaves most."""
-    pool = None if loads.pool_tokens is None else loads.pool_tokens.high
-    return Load(
-        loads.aborts_per_second.low,
-        loads.timeout.low,
-        loads.drain.low,
-        loads.dead_share.low,
-        loads.context_tokens.low,
-        loads.page_tokens,
-        loads.bytes_per_token.low,
-        pool,
-        _working_set(loads, pool, "low"),
-    )
+    return _corner(loads, lambda span: span.low, lambda span: span.high)
 
 
-def _working_set(loads: Loads, pool: Fraction | None, end: str) -> Fraction | None:
-    if loads.working_set_tokens is not None:
-        return getattr(loads.working_set_tokens, end)
+def _corner(loads: Loads, end: Callable[[Range], Fraction], end_of_pool: Callable[[Range], Fraction]) -> Load:
+    """The load at one end of every range, and at the other end of the pool's."""
+    pool = None if loads.pool_tokens is None else end_of_pool(loads.pool_tokens)
+    working_set = None if loads.working_set_tokens is None else end(loads.working_set_tokens)
     if loads.working_set_share is not None and pool is not None:
-        return getattr(loads.working_set_share, end) * pool
-    return None
+        working_set = end(loads.working_set_share) * pool
+    return Load(
+        aborts_per_second=end(loads.aborts_per_second),
+        timeout=end(loads.timeout),
+        drain=end(loads.drain),
+        dead_share=end(loads.dead_share),
+        context_tokens=end(loads.context_tokens),
+        page_tokens=loads.page_tokens,
+        bytes_per_token=end(loads.bytes_per_token),
+        pool_tokens=pool,
+        working_set_tokens=working_set,
+    )

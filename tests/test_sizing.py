@@ -333,6 +333,24 @@ def test_a_pool_that_fits_on_average_only_says_so() -> None:
     assert "It fits on average only" not in run(*STORM, "--hold-seconds", 120, "--dead-share", "1%").stdout
 
 
+def test_more_than_the_pool_is_said() -> None:
+    assert "More than the pool has" in run("size", "--pool-tokens", 1_500_000).stdout
+    assert "More than the pool has" not in run("size", "--pool-tokens", 1_600_000).stdout
+
+
+def test_the_largest_and_smallest_numbers_give_numbers() -> None:
+    extreme = rows("size", "--abort-rate-per-minute", "1e-99..1e18", "--hold-seconds", "1e-99..1e18",
+                   "--drain-seconds", "1e-99..1e18", "--pool-tokens", "128000..1e18", "--working-set", "0..1e18",
+                   "--kv-bytes-per-token", "1e-99..1e18", exit_code=1)  # fmt: skip
+    for row in extreme:
+        assert row["fits"] == "sometimes" and row["short_share_of_time"] == [0, 1]
+    for hold in ("0", "1e-99", "1e18"):
+        for reuse in ("0", "1e-99", "1e18"):
+            found = rows("risk", "--trials", 10, "--hold-seconds", hold, "--mean-reuse-seconds", reuse,
+                         "--reuse-after-hold-seconds", reuse, "--mean-retry-seconds", "1e-99")  # fmt: skip
+            assert all(0 <= row["risk"] <= 1 for row in found)
+
+
 def test_ranges_give_intervals() -> None:
     (row,) = [
         row for row in rows(*STORM, "--hold-seconds", "30..120", "--dead-share", "0..1", exit_code=1) if row["judged"]
@@ -415,6 +433,7 @@ def test_spans() -> None:
     assert span("30..120", SECONDS) == Range(Fraction(30), Fraction(120))
     assert span("500ms .. 1s", SECONDS) == Range(Fraction(1, 2), Fraction(1))
     assert span("3", SECONDS).known
+    assert span("0..40%", SHARE, zero=True) == Range(Fraction(0), Fraction(2, 5))
     for text, message in (
         ("120..30", "begins above its end"),
         ("30..120s", "a unit at one end only"),
@@ -640,6 +659,7 @@ def test_measured_durations_take_the_place_of_the_assumed_ones(tmp_path: Path) -
     assert [by_hold[hold]["durations_reaching"] for hold in (30, 60, 120, 240)] == [4, 3, 1, 0]
     low, high = by_hold[240]["measured_interval"]
     assert low == 0 and high > 0.025  # four times say little
+    assert "That is no proof" in run("risk", "--durations", path, "--durations-from", "abort").stdout
     assert all(row["agrees"] for row in by_hold.values())
 
 
