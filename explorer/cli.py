@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..protocol.language.errors import DraincheckError
+from .console import note, print_wide
 from .operate import gate, metrics
+from .sizing import risk, size
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ..properties.cases import Case
     from .batch import Batch, Status
     from .history import Chapter
@@ -221,19 +221,6 @@ def _progress() -> Generator[Callable[[Status], None] | None]:
         yield watch
 
 
-@contextmanager
-def _note() -> Generator[Callable[[str], None]]:
-    """A line on the terminal that says what is being done; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda text: None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    with Console(stderr=True).status("") as status:
-        yield lambda text: status.update(Text(text))
-
-
 def _search_words(title: str, at: Progress) -> str:
     rate = at.states / max(at.seconds, 1e-6)
     return f"{title}: {at.states:,} states, {rate:,.0f} states/s, depth {at.depth}, frontier {at.frontier:,}"
@@ -270,21 +257,10 @@ def _print(rows: Sequence[Row], witness: bool, traces: bool) -> None:
             shown[steps] = trace.model
             console.print(terminal(trace, console.width))
             console.print()
-    _print_wide(table(rows))
+    print_wide(table(rows))
     console.print()
     for line in legend(rows):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-
-
-def _print_wide(shown: Table) -> None:
-    """Prints a table as wide as it is: a terminal that is too narrow wraps its lines; nothing of it is cut off."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console()
-    endless = Console(width=10_000)
-    width = Measurement.get(endless, endless.options, shown).maximum
-    Console(width=max(console.width, width)).print(shown)
 
 
 def _print_not_asked() -> None:
@@ -368,14 +344,14 @@ def history(as_json: bool) -> None:
 
     chapters: list[Chapter] = []
     everything = changes()
-    with _note() as say:
+    with note() as say:
         for number, change in enumerate(everything, 1):
             say(f"{number} of {len(everything)}: {change.name}")
             chapters.append(tell(change))
     if as_json:
         click.echo(json.dumps(history_document(chapters), indent=1))
     else:
-        _print_wide(history_table(chapters))
+        print_wide(history_table(chapters))
     sys.exit(0 if all(chapter.as_said for chapter in chapters) else 1)
 
 
@@ -398,7 +374,7 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(calibration_document(cells), indent=1))
     else:
-        _print_wide(calibration_table(cells))
+        print_wide(calibration_table(cells))
         for line in calibration_notes(cells):
             click.echo(line)
     if trouble:
@@ -429,3 +405,5 @@ def profile(name: str | None) -> None:
 
 main.add_command(gate)
 main.add_command(metrics)
+main.add_command(size)
+main.add_command(risk)
