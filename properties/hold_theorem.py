@@ -156,7 +156,7 @@ def _sufficient(claim: Claim) -> list[Obligation]:
     z3 = library()
     propagation, q, p, w, r, hold = _reals("A q p w r T")
     ready, launch, over, produce, write, latest, chunks = _reals("ready launch over produce write latest i")
-    acted, retried = _reals("a retried")
+    acted, retried, seen_after = _reals("a retried d")
     bounds = [each >= 0 for each in (propagation, q, p, w, r)]
     durations = [produce >= 0, produce <= p, write >= 0, write <= w]
     slower = larger(p, w)
@@ -207,6 +207,18 @@ def _sufficient(claim: Claim) -> list[Obligation]:
             "If T > min(A, latest_n) + w + r, every write of the rank lands before the release.",
             [*bounds, latest >= 0, over <= smaller(propagation, latest) + w, retried >= 0, retried <= r, outlasts],
             over + retried < hold,
+        ),
+        Obligation(
+            "rank with a failed send",
+            "Decode learns of the error behind it: siblings are over by w, what is retried by r more.",
+            [*bounds, over <= 0, write >= 0, write <= w, retried >= 0, retried <= r],
+            over + write + retried <= in_flight + tail,
+        ),
+        Obligation(
+            "dead rank",
+            "Decode notices at least d behind the death: what was launched is over by w + r - d.",
+            [*bounds, seen_after >= 0, launch <= -seen_after, write >= 0, write <= w, retried >= 0, retried <= r],
+            last + retried <= in_flight + tail - seen_after,
         ),
     ]
 
