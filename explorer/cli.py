@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..protocol.language.errors import DraincheckError
+from .hold import hold
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -424,3 +425,6 @@ def profile(name: str | None) -> None:
     if name not in catalogue():
         raise click.UsageError(f"{name} is a file of yours; name a profile of the catalogue")
     click.echo(files("draincheck.models").joinpath(f"{name}.toml").read_text("utf-8"), nl=False)
+
+
+main.add_command(hold)

@@ -66,7 +66,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "prefill_tokens_per_second": Quantity("tokens/s", "what prefill computes for the request at least", rate=True),
     "prefill_queue_seconds": Quantity("s", "until prefill begins with the request; matters to ranks not told in time"),
     "calls_per_chunk": Quantity("", "calls of the transfer library for a chunk and a destination", whole=True, least=1),
-    "index_batches_per_call": Quantity("", "parts in which a call is made, each with its own budget", whole=True, least=1),
+    "index_batches_per_call": Quantity(
+        "", "parts in which a call is made, each with its own budget", whole=True, least=1
+    ),
     "destinations": Quantity("", "decode ranks that one prefill rank writes to in the room", whole=True, least=1),
     "launched_chunks": Quantity("", "chunks of the room launched and not over, at one rank", whole=True, least=1),
     "call_timeout_seconds": Quantity("s", "after which a call returns with an error", "30", worse=Worse.EITHER),
@@ -77,6 +79,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
 }
 """Every input that is a quantity. Names are those of the options, with units."""
+
+RANKS = "ranks"
+_RANKS = Quantity("", "prefill ranks that write to one decode rank", whole=True, least=1)
 
 SPLITS = ("calls_per_chunk", "index_batches_per_call")
 """More of them make a chunk longer, and a call shorter: neither end is the worse one."""
@@ -105,7 +110,7 @@ def parse_interval(name: str, text: str) -> Interval:
 
     A rate becomes seconds per unit: of an unknown one only that it may be as slow as can be.
     """
-    quantity = QUANTITIES[name]
+    quantity = _quantity(name)
     least = Fraction(quantity.least)
     if text.strip() == "unknown":
         return Interval(least, None)
@@ -125,6 +130,16 @@ def parse_interval(name: str, text: str) -> Interval:
     return Interval(low, high)
 
 
+def _quantity(name: str) -> Quantity:
+    return _RANKS if name == RANKS else QUANTITIES[name]
+
+
+def one_rank(text: str) -> bool | None:
+    """Whether an interval of numbers of ranks says that there is one; None if it does not say. Raises TimingError."""
+    ranks = parse_interval(RANKS, text)
+    return ranks.high == 1 if ranks.low > 1 or ranks.fixed else None
+
+
 def _number(name: str, text: str, part: str) -> Fraction:
     try:
         return Fraction(part.strip())
@@ -133,7 +148,7 @@ def _number(name: str, text: str, part: str) -> Fraction:
 
 
 def _wrong(name: str, text: str) -> TimingError:
-    unit = QUANTITIES[name].unit or "a count"
+    unit = _quantity(name).unit or "a count"
     hint = "; a GiB is 2^30 bytes, 1.073741824 gigabytes" if "ib" in text.lower() else ""
     return TimingError(
         f"--{option_name(name)} {text}: expected a number without unit (it is in {unit}), lo..hi or unknown{hint}"
@@ -276,9 +291,7 @@ class Terms:
     @property
     def total(self) -> Any:
         """When the last write is over, at the latest."""
-        return (
-            self.abort_propagation + self.remaining_chunks + self.in_flight_call + self.retry_tail - self.detection
-        )
+        return self.abort_propagation + self.remaining_chunks + self.in_flight_call + self.retry_tail - self.detection
 
     @property
     def named(self) -> dict[str, Any]:
@@ -315,16 +328,15 @@ def writers(situation: Situation) -> list[Writer]:
     if not situation.knobs.transfers:
         return []
     launch = "min(t_abort_propagation, t_remaining_chunks)" if situation.told else "t_remaining_chunks"
+    timed_out = " + t_retry_tail where a call can take its whole budget" if situation.tail else ""
     if situation.cause in DECODE_INITIATED:
-        tail = " + t_retry_tail where a call can take its whole budget" if situation.tail else ""
-        return [Writer("a rank that was writing", RUNNING, f"T_hold > {launch} + t_in_flight_call{tail}")]
+        return [Writer("a rank that was writing", RUNNING, f"T_hold > {launch} + t_in_flight_call{timed_out}")]
+    tail = " + t_retry_tail" if situation.tail else ""
     if situation.cause is Cause.NODE_FAILURE:
-        tail = " + t_retry_tail" if situation.tail else ""
         return [
-            Writer("a rank that lives on", RUNNING, f"T_hold > {launch} + t_in_flight_call"),
+            Writer("a rank that lives on", RUNNING, f"T_hold > {launch} + t_in_flight_call{timed_out}"),
             Writer("a rank that has died", DEAD, f"T_hold > t_in_flight_call{tail} - t_detection"),
         ]
-    tail = " + t_retry_tail" if situation.tail else ""
     siblings = "" if situation.knobs.wait_for_siblings else "t_in_flight_call"
     failing = (siblings + tail).removeprefix(" + ") or "0"
     found = [Writer("the rank whose send failed", FAILING, f"T_hold > {failing}")]
@@ -347,7 +359,7 @@ def terms(situation: Situation, writer: Writer, timing: Timing, arithmetic: Any 
     tail = timing.retry_tail_seconds if situation.tail else zero
     if writer.kind == DEAD:
         seen_after = do.times(timing.heartbeat_seconds, timing.heartbeat_misses - 1)
-        return Terms(zero, zero, in_flight, tail, seen_after, tail)
+        return Terms(zero, zero, in_flight, tail, seen_after, zero)  # who is dead acknowledges nothing
     if writer.kind == FAILING:
         siblings = zero if situation.knobs.wait_for_siblings else in_flight
         return Terms(zero, zero, siblings, tail, zero, siblings + tail)

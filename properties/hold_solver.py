@@ -7,10 +7,12 @@ sees it. Z3 is imported where it is used: it takes a while to load.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
+from importlib import import_module
 from itertools import product
 from typing import Any, cast
 
@@ -32,6 +34,8 @@ from .hold_inequality import (
 TIMEOUT_MILLISECONDS = 20_000
 HALVINGS = 80
 ATTEMPTS = 8
+Question = Callable[[Timing, Terms], Any]
+"""A formula about symbolic timings and their terms."""
 Intervals = Mapping[str, Interval]
 Values = Mapping[str, Any]
 ENDLESS = math.inf
@@ -53,7 +57,8 @@ class Finding:
 
     `smallest` is what T_hold must exceed, in seconds, for all allowed values: infinite if something unknown leaves it
     unbounded, None if no T_hold is enough. `timing` are the values of the worst case, or the counterexample. `enough`
-    says of unknown quantities below which value each would settle it alone, `needed` below which each must be.
+    says of unknown quantities below which value each would settle it alone, `needed` below which each must be. `read`
+    are the quantities that the terms are made of.
     """
 
     situation: Situation
@@ -62,6 +67,7 @@ class Finding:
     smallest: Any
     timing: Timing
     terms: Terms
+    read: frozenset[str]
     unknown: tuple[str, ...] = ()
     enough: Mapping[str, Fraction] | None = None
     needed: Mapping[str, Fraction] | None = None
@@ -94,14 +100,14 @@ class _Question:
         settled = self.refutation()
         if settled is not None:
             return self.made(Answer.REFUTED, smallest, settled)
-        status, model = self.ask(lambda timing, of_writer: _fails_symbolically(self.situation, timing, of_writer))
+        status, model = self.ask(self.late)
         if status == "unsat":
             return self.made(Answer.PROVED, smallest, worst)
         if not self.unknown and model is not None and self.fails(model):
             return self.made(Answer.REFUTED, smallest, model)
         if not self.unknown:
             return self.made(Answer.UNDETERMINED, smallest, worst, reason=doubt or "the solver gave up")
-        relevant = tuple(name for name in self.unknown if self.is_relevant(name)) or self.read
+        relevant = self.relevant()
         return self.made(
             Answer.UNDETERMINED,
             smallest,
@@ -114,9 +120,8 @@ class _Question:
 
     def made(self, answer: Answer, smallest: Any, values: Values, **more: Any) -> Finding:
         timing = Timing(**values)
-        return Finding(
-            self.situation, self.writer, answer, smallest, timing, self.terms(values), **more
-        )
+        found = self.terms(values)
+        return Finding(self.situation, self.writer, answer, smallest, timing, found, self.read, **more)
 
     # Exact arithmetic.
 
@@ -165,17 +170,14 @@ class _Question:
         others = Exact().times(*(corner[each] for each in EITHER_WAY if each != name))
         if ENDLESS in (call, others) or not others:
             return None
-        at = call / others
-        at = Fraction(math.floor(at)) if QUANTITIES[name].whole else at
+        exact: Fraction = call / others
+        at = Fraction(math.floor(exact)) if QUANTITIES[name].whole else exact
         interval = self.intervals[name]
         return at if interval.low <= at and (interval.high is None or at <= interval.high) else None
 
     def choices_of_unknown(self) -> Iterator[dict[str, Any]]:
         """The unknown quantities at their best; where neither end is better, each of the two."""
-        best = [
-            self.ends(name) if name in EITHER_WAY else [self.best(name)] for name in self.unknown
-        ]
-        for chosen in product(*best):
+        for chosen in product(*(self.bests(name) for name in self.unknown)):
             yield dict(zip(self.unknown, chosen, strict=True))
 
     def best(self, name: str) -> Any:
@@ -196,7 +198,7 @@ class _Question:
         for _ in range(ATTEMPTS):
             if total == ENDLESS:
                 return total, worst, ""
-            status, model = self.ask(lambda timing, of_writer, above=total: of_writer.total > _number(above))
+            status, model = self.ask(self.above(total))
             if status == "unsat":
                 return total, worst, ""
             if status == "unknown" or model is None or self.terms(model).total <= total:
@@ -204,12 +206,26 @@ class _Question:
             worst, total = dict(model), self.terms(model).total
         return total, worst, "the solver could not confirm the largest sum"
 
-    @property
-    def read(self) -> tuple[str, ...]:
-        """The unknown quantities that the writer's terms are made of."""
-        timing = _Recording(self.at(self.intervals, worst=False))
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The quantities that the writer's terms are made of, and T_hold."""
+        timing = _Recording({name: interval.low for name, interval in self.intervals.items()})
         terms(self.situation, self.writer, cast(Timing, timing))
-        return tuple(name for name in self.unknown if name in timing.names)
+        return frozenset(timing.names)
+
+    def relevant(self) -> tuple[str, ...]:
+        """The unknown quantities that the answer depends on; all that are read, where knowing few is not enough."""
+        found = tuple(name for name in self.unknown if self.is_relevant(name))
+        rest = self.at([name for name in self.unknown if name not in found], worst=True)
+        settled = any(
+            not self.fails_at({**rest, **dict(zip(found, values, strict=True))})
+            for values in product(*(self.bests(name) for name in found))
+        )
+        return found if found and settled else tuple(name for name in self.unknown if name in self.read)
+
+    def bests(self, name: str) -> list[Any]:
+        """Where an unknown quantity is best: at either end, if neither is better."""
+        return self.ends(name) if name in EITHER_WAY else [self.best(name)]
 
     def is_relevant(self, name: str) -> bool:
         """Whether the answer can depend on an unknown quantity."""
@@ -259,8 +275,19 @@ class _Question:
 
     # Z3.
 
-    def ask(self, claim: Any) -> tuple[str, dict[str, Any] | None]:
-        """Whether allowed values satisfy a claim about timing and terms: sat with values, unsat, or unknown."""
+    def late(self, timing: Timing, of_writer: Terms) -> Any:
+        """The same as `fails`, as a formula."""
+        late = (timing.hold_seconds if self.situation.held else _number(Fraction(0))) <= of_writer.total
+        if not self.situation.acks_failed_sends:
+            return late
+        return library().Or(late, _number(of_writer.after_error) > 0)
+
+    def above(self, total: Fraction) -> Question:
+        """Whether the sum can be larger."""
+        return lambda timing, of_writer: of_writer.total > _number(total)
+
+    def ask(self, question: Question) -> tuple[str, dict[str, Any] | None]:
+        """Whether allowed values satisfy a formula: sat with values, unsat, or unknown."""
         z3 = library()
         symbols: dict[str, Any] = {}
         solver = z3.Solver()
@@ -274,7 +301,7 @@ class _Question:
                 if interval.high is not None:
                     solver.add(symbols[name] <= _number(interval.high))
         timing = Timing(**symbols)
-        solver.add(claim(timing, terms(self.situation, self.writer, timing, Symbolic())))
+        solver.add(question(timing, terms(self.situation, self.writer, timing, Symbolic())))
         status = str(solver.check())
         if status != "sat":
             return status, None
@@ -315,14 +342,6 @@ class Symbolic:
         return whole - part
 
 
-def _fails_symbolically(situation: Situation, timing: Timing, of_writer: Terms) -> Any:
-    """The same as `fails`, as a formula."""
-    z3 = library()
-    hold = timing.hold_seconds if situation.held else _number(Fraction(0))
-    late = hold <= of_writer.total
-    return z3.Or(late, _number(of_writer.after_error) > 0) if situation.acks_failed_sends else late
-
-
 def _number(value: Any) -> Any:
     """A Z3 real of a fraction; symbolic values stay."""
     if isinstance(value, int | Fraction):
@@ -338,9 +357,7 @@ def _fraction(value: Any) -> Fraction | None:
 
 def library() -> Any:
     """Z3, which has no types and takes a while to load."""
-    import z3
-
-    return z3
+    return import_module("z3")
 
 
 assert {each.name for each in fields(Timing)} == set(QUANTITIES)

@@ -198,8 +198,7 @@ def _sufficient(claim: Claim) -> list[Obligation]:
         Obligation(
             "ABORT",
             "A chunk that is launched before the rank has acted on the ABORT is over by min(A, latest_n) + w + r.",
-            [*bounds, write >= 0, write <= w, retried >= 0, retried <= r, acted >= 0, acted <= propagation]
-            + [launch >= 0, launch <= acted, launch <= latest],
+            [*bounds, *durations, retried >= 0, retried <= r, acted <= propagation, launch <= acted, launch <= latest],
             last + retried <= bound,
         ),
         Obligation(
@@ -290,6 +289,7 @@ def _tight(claim: Claim) -> list[Obligation]:
     stop = smaller(propagation, latest)
     slowed = z3.If(latest > 0, stop / latest, z3.RealVal(0))
     bound = stop + w + r
+    outlived = hold <= bound if claim.strict else hold < bound
     return [
         Obligation(
             "tight: base",
@@ -319,8 +319,7 @@ def _tight(claim: Claim) -> list[Obligation]:
         Obligation(
             "tight: late write",
             "If T <= min(A, latest_n) + w + r, the last chunk is launched no later than A and lands at T or later.",
-            [*bounds, latest >= 0, scale == slowed, launch == scale * latest]
-            + [hold <= bound if claim.strict else hold < bound],
+            [*bounds, latest >= 0, scale == slowed, launch == scale * latest, outlived],
             z3.And(scale >= 0, scale <= 1, launch <= propagation, launch + w + r >= hold),
         ),
     ]
