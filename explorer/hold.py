@@ -147,10 +147,11 @@ def intervals_of(profile: Profile, given: Mapping[str, str | None]) -> dict[str,
     """
     found: dict[str, Interval] = {}
     for name, quantity in QUANTITIES.items():
-        text = given.get(name) or quantity.default or "unknown"
-        if name == "launched_chunks" and not given.get(name) and not profile.knobs.posts_at_once:
-            text = "1"
-        found[name] = parse_interval(name, text)
+        default = quantity.default
+        if name == "launched_chunks" and not profile.knobs.posts_at_once:
+            default = "1"
+        text = given.get(name)
+        found[name] = parse_interval(name, (default or "unknown") if text is None else text)
     return found
 
 
@@ -237,7 +238,8 @@ def smallest_words(finding: Finding) -> str:
         return "no T_hold is enough: the ack for a failed send ends the hold while its writes go on"
     if finding.smallest == math.inf:
         return "safe T_hold: none can be named while so much is unknown"
-    return f"safe T_hold: more than {_seconds(max(finding.smallest, Fraction(0)))}"
+    held = "" if finding.situation.held else ", if it were held"
+    return f"safe T_hold{held}: more than {_seconds(max(finding.smallest, Fraction(0)))}"
 
 
 def condition_words(finding: Finding) -> list[str]:
@@ -264,7 +266,8 @@ def _limit_words(name: str, limit: Fraction) -> str:
 def assignment_words(finding: Finding) -> str:
     """The values of a counterexample."""
     values = asdict(finding.timing)
-    return ", ".join(f"{option_name(name)} {shown(name, values[name])}" for name in QUANTITIES if name in finding.read)
+    read = finding.read if finding.situation.held else finding.read - {"hold_seconds"}
+    return ", ".join(f"{option_name(name)} {shown(name, values[name])}" for name in QUANTITIES if name in read)
 
 
 def timeline(finding: Finding) -> list[tuple[Any, str]]:

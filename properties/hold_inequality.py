@@ -10,6 +10,7 @@ proves them, models/timed_hold.py explores them. docs/hold-inequality.md derives
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -80,6 +81,10 @@ QUANTITIES: Mapping[str, Quantity] = {
 }
 """Every input that is a quantity. Names are those of the options, with units."""
 
+NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?|\d{1,40}/[1-9]\d{0,39}")
+"""How a number is written: in decimal digits, with an exponent, or as a fraction."""
+LARGEST = 10**18
+
 RANKS = "ranks"
 _RANKS = Quantity("", "prefill ranks that write to one decode rank", whole=True, least=1)
 
@@ -141,10 +146,12 @@ def one_rank(text: str) -> bool | None:
 
 
 def _number(name: str, text: str, part: str) -> Fraction:
-    try:
-        return Fraction(part.strip())
-    except (ValueError, ZeroDivisionError):
-        raise _wrong(name, text) from None
+    if not NUMBER.fullmatch(part.strip()):
+        raise _wrong(name, text)
+    value = Fraction(part.strip())
+    if value and not Fraction(1, LARGEST) <= abs(value) <= LARGEST:
+        raise TimingError(f"--{option_name(name)} {text}: give 0, or values from 1e-18 to 1e18")
+    return value
 
 
 def _wrong(name: str, text: str) -> TimingError:

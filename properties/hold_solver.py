@@ -252,7 +252,7 @@ class _Question:
         """For each unknown quantity the value below which nothing fails, with the other ones best or worst."""
         found: dict[str, Fraction] = {}
         for name in relevant:
-            if QUANTITIES[name].worse is not Worse.HIGH or QUANTITIES[name].whole:
+            if QUANTITIES[name].worse is not Worse.HIGH or name in SPLITS:
                 continue
             rest = self.at([each for each in self.unknown if each != name], worst=not others_best)
             limit = self.limit(name, rest)
