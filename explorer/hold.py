@@ -21,6 +21,7 @@ from ..properties.hold_inequality import (
     Situation,
     assumptions,
     decimal,
+    default_of,
     definitions,
     one_rank,
     option_name,
@@ -141,17 +142,11 @@ def _decided(profile: Profile, situation: Situation, intervals: Mapping[str, Int
 
 
 def intervals_of(profile: Profile, given: Mapping[str, str | None]) -> dict[str, Interval]:
-    """What each quantity may be: as given, else the release's default, else unknown. Raises TimingError.
-
-    A worker that waits for each call has one chunk launched; of one that posts at once nobody knows.
-    """
+    """What each quantity may be: as given, else the release's default, else unknown. Raises TimingError."""
     found: dict[str, Interval] = {}
-    for name, quantity in QUANTITIES.items():
-        default = quantity.default
-        if name == "launched_chunks" and not profile.knobs.posts_at_once:
-            default = "1"
+    for name in QUANTITIES:
         text = given.get(name)
-        found[name] = parse_interval(name, (default or "unknown") if text is None else text)
+        found[name] = parse_interval(name, default_of(name, profile) if text is None else text)
     return found
 
 
@@ -330,6 +325,9 @@ def document(profile: Profile, asked: Sequence[Answered], intervals: Mapping[str
         "version": 1,
         "profile": profile.name,
         "verdict": str(worst(each.answer for each in asked)),
+        "notification": asked[0].situation.notification,
+        "acks_arrive": asked[0].situation.acks_arrive,
+        "one_rank": asked[0].situation.one_rank,
         "timings": {name: _interval(name, interval) for name, interval in intervals.items()},
         "causes": [_cause(each) for each in asked],
     }

@@ -72,7 +72,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "destinations": Quantity("", "decode ranks that one prefill rank writes to in the room", whole=True, least=1),
     "launched_chunks": Quantity("", "chunks of the room launched and not over, at one rank", whole=True, least=1),
-    "call_timeout_seconds": Quantity("s", "after which a call returns with an error", "30", worse=Worse.EITHER),
+    "call_timeout_seconds": Quantity("s", "after which a call returns with an error, or none", worse=Worse.EITHER),
     "retry_tail_seconds": Quantity("s", "how long writes are retried after their call has failed"),
     "heartbeat_seconds": Quantity("s", "between two looks at a prefill node", "5", worse=Worse.LOW),
     "heartbeat_misses": Quantity(
@@ -84,6 +84,11 @@ QUANTITIES: Mapping[str, Quantity] = {
 NUMBER = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?|\d{1,40}/[1-9]\d{0,39}")
 """How a number is written: in decimal digits, with an exponent, or as a fraction."""
 LARGEST = 10**18
+
+CALL_TIMEOUT = "call_timeout_seconds"
+NO_TIMEOUT = "none"
+CALL_BUDGET = "30"
+"""Seconds, in the transfer library whose calls return to a worker that waits for each."""
 
 RANKS = "ranks"
 _RANKS = Quantity("", "prefill ranks that write to one decode rank", whole=True, least=1)
@@ -113,12 +118,15 @@ class Interval:
 def parse_interval(name: str, text: str) -> Interval:
     """A number, `lo..hi` or `unknown`, in the unit of the quantity's formulas. Raises TimingError.
 
-    A rate becomes seconds per unit: of an unknown one only that it may be as slow as can be.
+    A call timeout may be `none`: a call then takes as long as its bytes do. A rate becomes seconds per unit; an
+    unknown one may be as slow as can be.
     """
     quantity = _quantity(name)
     least = Fraction(quantity.least)
     if text.strip() == "unknown":
         return Interval(least, None)
+    if text.strip() == NO_TIMEOUT and name == CALL_TIMEOUT:
+        return Interval(Fraction(LARGEST), Fraction(LARGEST))
     parts = text.split("..")
     if len(parts) > 2:
         raise _wrong(name, text)
@@ -143,6 +151,22 @@ def one_rank(text: str) -> bool | None:
     """Whether an interval of numbers of ranks says that there is one; None if it does not say. Raises TimingError."""
     ranks = parse_interval(RANKS, text)
     return ranks.high == 1 if ranks.low > 1 or ranks.fixed else None
+
+
+def default_of(name: str, profile: Profile) -> str:
+    """What a quantity is if nobody gives it: the release's default, else unknown.
+
+    A worker that waits for each call has one chunk launched, and its calls have a budget, if it is established what
+    their errors mean. One that posts at once waits as long as it takes, and how many chunks are launched is unknown.
+    """
+    at_once = profile.knobs.posts_at_once
+    if name == "launched_chunks" and not at_once:
+        return "1"
+    if name == CALL_TIMEOUT and at_once:
+        return NO_TIMEOUT
+    if name == CALL_TIMEOUT and "err_implies_quiet" not in profile.unknown:
+        return CALL_BUDGET
+    return QUANTITIES[name].default or "unknown"
 
 
 def _number(name: str, text: str, part: str) -> Fraction:
@@ -170,6 +194,8 @@ def option_name(name: str) -> str:
 def shown(name: str, value: Any) -> str:
     """A value as the user gives it: rates per second, in the option's unit."""
     quantity = QUANTITIES[name]
+    if name == CALL_TIMEOUT and value == LARGEST:
+        return NO_TIMEOUT
     unit = f" {quantity.unit}" if quantity.unit else ""
     if quantity.rate:
         if not value:

@@ -96,6 +96,7 @@ class _Question:
     intervals: Intervals
 
     def finding(self) -> Finding:
+        """A refutation if exact arithmetic finds one, a proof only if Z3 does."""
         smallest, worst, doubt = self.largest()
         settled = self.refutation()
         if settled is not None:
@@ -119,6 +120,7 @@ class _Question:
         )
 
     def made(self, answer: Answer, smallest: Any, values: Values, **more: Any) -> Finding:
+        """The finding with its terms in the case of the values."""
         timing = Timing(**values)
         found = self.terms(values)
         return Finding(self.situation, self.writer, answer, smallest, timing, found, self.read, **more)
@@ -127,12 +129,15 @@ class _Question:
 
     @property
     def unknown(self) -> tuple[str, ...]:
+        """The quantities that nothing bounds."""
         return tuple(name for name, interval in self.intervals.items() if not interval.known)
 
     def terms(self, values: Values) -> Terms:
+        """The terms for single values."""
         return terms(self.situation, self.writer, Timing(**values))
 
     def fails(self, values: Values) -> bool:
+        """Whether single values have a late write."""
         return fails(self.situation, Timing(**values), self.terms(values))
 
     def refutation(self) -> dict[str, Any] | None:
@@ -160,6 +165,7 @@ class _Question:
                     yield {**corner, name: at}
 
     def ends(self, name: str) -> list[Any]:
+        """Both ends of an interval; one if they are the same."""
         interval = self.intervals[name]
         return list(dict.fromkeys((interval.low, ENDLESS if interval.high is None else interval.high)))
 
@@ -181,6 +187,7 @@ class _Question:
             yield dict(zip(self.unknown, chosen, strict=True))
 
     def best(self, name: str) -> Any:
+        """The value of an unknown quantity that is best."""
         return ENDLESS if QUANTITIES[name].worse is Worse.LOW else self.intervals[name].low
 
     def best_of_unknown(self) -> dict[str, Any]:
@@ -238,6 +245,7 @@ class _Question:
         return False
 
     def at(self, names: Iterable[str], *, worst: bool) -> dict[str, Any]:
+        """Unknown quantities at their worst or best."""
         found: dict[str, Any] = {}
         for name in names:
             low = QUANTITIES[name].worse is Worse.LOW
