@@ -230,7 +230,8 @@ def sum_words(finding: Finding) -> str:
 def smallest_words(finding: Finding) -> str:
     """What T_hold must exceed."""
     if finding.smallest is None:
-        return "no T_hold is enough: the ack for a failed send ends the hold while its writes go on"
+        where = "where writes go on at all, " if finding.answer == "UNDETERMINED" else ""
+        return f"{where}no T_hold is enough: the ack for a failed send ends the hold while its writes go on"
     if finding.smallest == math.inf:
         return "safe T_hold: none can be named while so much is unknown"
     held = "" if finding.situation.held else ", if it were held"
@@ -241,14 +242,14 @@ def condition_words(finding: Finding) -> list[str]:
     """Under which assumption it holds."""
     lines = [f"it depends on {', '.join(option_name(name) for name in finding.unknown)}"]
     enough, needed = finding.enough or {}, finding.needed or {}
-    if len(finding.unknown) == 1 and enough:
+    if len(finding.unknown) == 1 and enough and enough == needed:
         ((name, limit),) = enough.items()
         return [*lines, f"it holds exactly if {_limit_words(name, limit)}"]
     lines += [f"it is enough that {_limit_words(name, limit)}" for name, limit in enough.items()]
     lines += [
         f"whatever the others are, it takes {_limit_words(name, limit)}"
         for name, limit in needed.items()
-        if name not in enough
+        if enough.get(name) != limit
     ]
     return lines
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from itertools import product
+from types import MappingProxyType
 from typing import Any, cast
 
 from .hold_inequality import (
@@ -33,6 +34,10 @@ from .hold_inequality import (
 
 TIMEOUT_MILLISECONDS = 20_000
 HALVINGS = 80
+FARTHEST = 10**40
+"""No limit is looked for beyond this value."""
+SIMPLE = 10**12
+"""A limit with a denominator up to this is tried for the exact one."""
 ATTEMPTS = 8
 Question = Callable[[Timing, Terms], Any]
 """A formula about symbolic timings and their terms."""
@@ -100,12 +105,12 @@ class _Question:
         smallest, worst, doubt = self.largest()
         settled = self.refutation()
         if settled is not None:
-            return self.made(Answer.REFUTED, smallest, settled)
+            return self.made(Answer.REFUTED, smallest, settled, reason=doubt)
         status, model = self.ask(self.late)
         if status == "unsat":
-            return self.made(Answer.PROVED, smallest, worst)
+            return self.made(Answer.PROVED, smallest, worst, reason=doubt)
         if not self.unknown and model is not None and self.fails(model):
-            return self.made(Answer.REFUTED, smallest, model)
+            return self.made(Answer.REFUTED, smallest, model, reason=doubt)
         if not self.unknown:
             return self.made(Answer.UNDETERMINED, smallest, worst, reason=doubt or "the solver gave up")
         relevant = self.relevant()
@@ -116,7 +121,7 @@ class _Question:
             unknown=relevant,
             enough=self.limits(relevant, others_best=False),
             needed=self.limits(relevant, others_best=True),
-            reason="the solver gave up" if status == "unknown" and not relevant else "",
+            reason="the solver gave up" if status == "unknown" else doubt,
         )
 
     def made(self, answer: Answer, smallest: Any, values: Values, **more: Any) -> Finding:
@@ -142,24 +147,25 @@ class _Question:
 
     def refutation(self) -> dict[str, Any] | None:
         """Values of the known quantities that fail whatever the unknown ones are, with the best of these."""
-        for known in self.corners(worst=True):
-            best = [{**known, **each} for each in self.choices_of_unknown()]
-            if all(self.fails(each) for each in best):
-                finite = [each for each in best if ENDLESS not in each.values()]
-                return finite[0] if finite else {**known, **self.best_of_unknown()}
-        return None
+        bests = list(self.bests_of(self.unknown))
+        failing = [next((each for each in self.corners(best) if self.fails(each)), None) for best in bests]
+        found = [each for each in failing if each is not None]
+        if len(found) < len(bests):
+            return None
+        finite = [each for each in found if ENDLESS not in each.values()]
+        return finite[0] if finite else {**found[0], **self.best_of_unknown()}
 
-    def corners(self, *, worst: bool) -> Iterator[dict[str, Any]]:
-        """Values of all quantities of which one has the largest sum; unknown ones are unbounded if `worst`."""
+    def corners(self, given: Values = MappingProxyType({})) -> Iterator[dict[str, Any]]:
+        """Values of all quantities of which one has the largest sum; what is unknown is unbounded, unless given."""
         single: dict[str, Any] = {}
         for name, interval in self.intervals.items():
             high = ENDLESS if interval.high is None else interval.high
             single[name] = interval.low if QUANTITIES[name].worse is Worse.LOW else high
-        ends = [self.ends(name) for name in EITHER_WAY]
-        for chosen in product(*ends):
-            corner = {**single, **dict(zip(EITHER_WAY, chosen, strict=True))}
+        free = [name for name in EITHER_WAY if name not in given]
+        for chosen in product(*(self.ends(name) for name in free)):
+            corner = {**single, **given, **dict(zip(free, chosen, strict=True))}
             yield corner
-            for name in EITHER_WAY:
+            for name in free:
                 at = self.balanced(corner, name)
                 if at is not None:
                     yield {**corner, name: at}
@@ -181,11 +187,6 @@ class _Question:
         interval = self.intervals[name]
         return at if interval.low <= at and (interval.high is None or at <= interval.high) else None
 
-    def choices_of_unknown(self) -> Iterator[dict[str, Any]]:
-        """The unknown quantities at their best; where neither end is better, each of the two."""
-        for chosen in product(*(self.bests(name) for name in self.unknown)):
-            yield dict(zip(self.unknown, chosen, strict=True))
-
     def best(self, name: str) -> Any:
         """The value of an unknown quantity that is best."""
         return ENDLESS if QUANTITIES[name].worse is Worse.LOW else self.intervals[name].low
@@ -196,9 +197,9 @@ class _Question:
 
     def largest(self) -> tuple[Any, dict[str, Any], str]:
         """What T_hold must exceed (None: nothing is enough), the values for which, and what is doubtful about it."""
-        worst = max(self.corners(worst=True), key=lambda each: self.terms(each).total)
+        worst = max(self.corners(), key=lambda each: self.terms(each).total)
         if self.situation.acks_failed_sends:
-            for each in self.corners(worst=True):
+            for each in self.corners():
                 if self.terms(each).after_error > 0:
                     return None, each, ""
         total = self.terms(worst).total
@@ -223,38 +224,40 @@ class _Question:
     def relevant(self) -> tuple[str, ...]:
         """The unknown quantities that the answer depends on; all that are read, where knowing few is not enough."""
         found = tuple(name for name in self.unknown if self.is_relevant(name))
-        rest = self.at([name for name in self.unknown if name not in found], worst=True)
-        settled = any(
-            not self.fails_at({**rest, **dict(zip(found, values, strict=True))})
-            for values in product(*(self.bests(name) for name in found))
-        )
+        rest = self.worst_of(name for name in self.unknown if name not in found)
+        settled = any(not self.fails_at({**rest, **best}) for best in self.bests_of(found))
         return found if found and settled else tuple(name for name in self.unknown if name in self.read)
 
-    def bests(self, name: str) -> list[Any]:
-        """Where an unknown quantity is best: at either end, if neither is better."""
-        return self.ends(name) if name in EITHER_WAY else [self.best(name)]
-
     def is_relevant(self, name: str) -> bool:
-        """Whether the answer can depend on an unknown quantity."""
+        """Whether the answer can depend on an unknown quantity, with the other ones at their worst, or at a best."""
         others = [each for each in self.unknown if each != name]
-        for rest in (self.at(others, worst=True), self.at(others, worst=False)):
-            good = any(not self.fails_at({**rest, name: value}) for value in (self.best(name), *self.ends(name)))
+        for rest in (self.worst_of(others), *self.bests_of(others)):
+            good = any(not self.fails_at({**rest, name: value}) for value in self.bests(name))
             bad = any(self.fails_at({**rest, name: value}) for value in self.ends(name))
             if good and bad:
                 return True
         return False
 
-    def at(self, names: Iterable[str], *, worst: bool) -> dict[str, Any]:
-        """Unknown quantities at their worst or best."""
-        found: dict[str, Any] = {}
-        for name in names:
-            low = QUANTITIES[name].worse is Worse.LOW
-            found[name] = self.intervals[name].low if worst is low else ENDLESS
-        return found
+    def worst_of(self, names: Iterable[str]) -> dict[str, Any]:
+        """Unknown quantities at their worst. Those that have no worse end are left to the corners, which try both."""
+        return {
+            name: self.intervals[name].low if QUANTITIES[name].worse is Worse.LOW else ENDLESS
+            for name in names
+            if name not in EITHER_WAY
+        }
+
+    def bests_of(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Unknown quantities at their best; where neither end is better, each of the two."""
+        for chosen in product(*(self.bests(name) for name in names)):
+            yield dict(zip(names, chosen, strict=True))
+
+    def bests(self, name: str) -> list[Any]:
+        """Where an unknown quantity is best: at either end, if neither is better."""
+        return self.ends(name) if name in EITHER_WAY else [self.best(name)]
 
     def fails_at(self, unknown: Values) -> bool:
         """Whether some known values fail with these values of the unknown ones."""
-        return any(self.fails({**corner, **unknown}) for corner in self.corners(worst=True))
+        return any(self.fails(corner) for corner in self.corners(unknown))
 
     def limits(self, relevant: Sequence[str], *, others_best: bool) -> dict[str, Fraction]:
         """For each unknown quantity the value below which nothing fails, with the other ones best or worst."""
@@ -262,24 +265,32 @@ class _Question:
         for name in relevant:
             if QUANTITIES[name].worse is not Worse.HIGH or name in SPLITS:
                 continue
-            rest = self.at([each for each in self.unknown if each != name], worst=not others_best)
-            limit = self.limit(name, rest)
-            if limit is not None:
+            others = [each for each in self.unknown if each != name]
+            rests = self.bests_of(others) if others_best else [self.worst_of(others)]
+            limit = max(self.limit(name, rest) for rest in rests)
+            if self.intervals[name].low < limit < ENDLESS:
                 found[name] = limit
         return found
 
-    def limit(self, name: str, rest: Values) -> Fraction | None:
-        """By halving: the result never fails. None if even the least value does, or none does."""
+    def limit(self, name: str, rest: Values) -> Any:
+        """By halving: no smaller value fails. The least value if even that one does; endless if none does."""
         low, high = self.intervals[name].low, Fraction(1)
-        if self.fails_at({**rest, name: low}) or not self.fails_at({**rest, name: ENDLESS}):
-            return None
+        if self.fails_at({**rest, name: low}):
+            return low
         while not self.fails_at({**rest, name: high}):
             low, high = high, high * 1024
+            if high > FARTHEST:
+                return ENDLESS
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             low, high = (low, middle) if self.fails_at({**rest, name: middle}) else (middle, high)
-        simple = high.limit_denominator(10**9)
-        return simple if low <= simple <= high else low
+        simple = high.limit_denominator(SIMPLE)
+        return simple if low <= simple <= high and self.is_equality({**rest, name: simple}) else low
+
+    def is_equality(self, unknown: Values) -> bool:
+        """Whether the sum is T_hold exactly with these values of the unknown ones, in the worst case."""
+        hold = self.intervals["hold_seconds"].low
+        return max(self.terms(corner).total for corner in self.corners(unknown)) == hold
 
     # Z3.
 
@@ -366,6 +377,3 @@ def _fraction(value: Any) -> Fraction | None:
 def library() -> Any:
     """Z3, which has no types and takes a while to load."""
     return import_module("z3")
-
-
-assert {each.name for each in fields(Timing)} == set(QUANTITIES)

@@ -298,6 +298,47 @@ def test_several_unknown_ones_are_all_named() -> None:
     assert finding.answer is Answer.UNDETERMINED and "bandwidth_gigabytes_per_second" in finding.unknown
 
 
+UNKNOWN_ABLE = sorted(name for name, quantity in QUANTITIES.items() if quantity.worse == "high" and not quantity.whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), chosen=st.sets(st.sampled_from([*UNKNOWN_ABLE, "call_timeout_seconds"]), min_size=1, max_size=3))
+def test_conditions_on_what_is_unknown_are_right(data: st.DataObject, chosen: set[str]) -> None:
+    """Below a value that is said to be enough nothing fails; at one that is said to be needed something always does."""
+    knobs = {"posts_at_once": data.draw(st.booleans()), "abort_handled": data.draw(st.booleans())}
+    known = {"call_timeout_seconds": "10", "hold_seconds": "30", "kv_bytes_per_token": "1000000"}
+    unknown = dict.fromkeys(chosen, "unknown")
+    finding = only(Cause.ABORT, knobs=knobs, **(known | unknown))
+    if finding.answer is not Answer.UNDETERMINED:
+        return
+    assert finding.unknown
+    for name, limit in (finding.enough or {}).items():
+        for share in (Fraction(99, 100), Fraction(1, 3)):
+            value = limit * share
+            text = shown_exactly(name, value)
+            assert only(Cause.ABORT, knobs=knobs, **(known | unknown | {name: text})).answer is Answer.PROVED
+    for name, limit in (finding.needed or {}).items():
+        text = shown_exactly(name, limit * Fraction(101, 100))
+        assert only(Cause.ABORT, knobs=knobs, **(known | unknown | {name: text})).answer is not Answer.PROVED
+
+
+def shown_exactly(name: str, value: Fraction) -> str:
+    """A value of the formulas, as the option takes it; near enough where its fraction is long."""
+    quantity = QUANTITIES[name]
+    value = 1 / (value * quantity.scale) if quantity.rate else value
+    short = value.limit_denominator(10**15)
+    return str(short if short else value)
+
+
+def test_a_budget_that_is_unknown_may_be_short() -> None:
+    """A bound on the ABORT alone is enough only with the retries of a call that timed out."""
+    both = {"abort_propagation_seconds": "unknown", "call_timeout_seconds": "unknown"}
+    finding = only(Cause.ABORT, **both)
+    assert finding.unknown == ("abort_propagation_seconds",)
+    assert finding.enough == {"abort_propagation_seconds": Fraction("9.987712")}
+    assert finding.needed == {"abort_propagation_seconds": Fraction("29.987712")}
+
+
 def test_a_bandwidth_that_is_unknown_gets_its_least_value() -> None:
     finding = only(Cause.ABORT, bandwidth_gigabytes_per_second="unknown")
     (line,) = [line for line in hold_command.condition_words(finding) if "exactly" in line]
