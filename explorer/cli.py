@@ -17,6 +17,7 @@ import click
 
 from ..protocol.language.errors import DraincheckError
 from .console import note, print_wide
+from .hold import hold
 from .operate import gate, metrics
 from .sizing import risk, size
 
@@ -407,3 +408,4 @@ main.add_command(gate)
 main.add_command(metrics)
 main.add_command(size)
 main.add_command(risk)
+main.add_command(hold)
