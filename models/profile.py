@@ -112,6 +112,7 @@ KNOBS: Mapping[str, KnobSpec] = {
     "meta_complete": KnobSpec("when a room's metadata is complete", ("exact", "at_least"), "at_least"),
     "policy": KnobSpec("when decode allocates", ("early", "prefill_complete"), "early"),
     "router_aborts": KnobSpec("whom the router tells that a client has gone", ("one_leg", "both_legs"), "one_leg"),
+    "role_switch": _yes_no("an instance can change its role while it runs", True),
     "caches_failed": _yes_no("what is released after a failed transfer enters the radix tree", True),
     "transfers": _yes_no("the backend transfers anything at all", True),
     "receiver_complete": _yes_no("decode's receiver has all that a failed transfer asks of it", False),

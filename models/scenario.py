@@ -33,7 +33,7 @@ ENDS = (
 )
 """The ways in which a request can end before its time, apart from failing sends. Each is an action of its own."""
 
-EVENTS = ("flush", "compaction", "pause")
+EVENTS = ("flush", "compaction", "pause", "role-switch", "prefill-restart", "decode-restart")
 """What else may happen to decode's memory."""
 
 
@@ -288,6 +288,25 @@ SCENARIOS = {
             name="pause",
             sentence="decode is paused for a while, and clears its pools if it takes itself for idle; the client goes",
             events=("pause", "flush"),
+            chunks=1,
+        ),
+        Scenario(
+            name="role-switch",
+            sentence="decode becomes a prefill instance when it takes itself for idle; the client goes",
+            events=("role-switch",),
+            chunks=1,
+        ),
+        Scenario(
+            name="prefill-restart",
+            sentence="a prefill process dies with a write in flight, and is started anew",
+            ends=("disconnect", "node-failure"),
+            events=("prefill-restart",),
+            chunks=1,
+        ),
+        Scenario(
+            name="decode-restart",
+            sentence="the decode process is started anew, and prefill hears nothing of it; the client may go",
+            events=("decode-restart",),
             chunks=1,
         ),
         Scenario(

@@ -59,6 +59,19 @@ def reads_what_was_written_for_it(s: Drain) -> None:
 
 
 @invariant
+def held_within_bound(s: Drain) -> None:
+    """Holds keep back what their requests were given, and no more: a slot for each chunk of each held request."""
+    for decode in s.all(DecodeRank):
+        held, kept = 0, 0
+        for request in s.all(Request):
+            is_held = s.life[decode, request] == Life.HELD
+            held += is_held * s.size(Chunk)
+            for slot in s.all(Slot):
+                kept += is_held & (s.owner[decode, slot] == request)
+        claim(kept <= held, "held slots are within the bound", decode=decode, kept=kept, bound=held)
+
+
+@invariant
 def frees_only_its_own(s: Drain) -> None:
     """A request gives back only slots that it owns, and each once."""
     for decode in s.all(DecodeRank):

@@ -266,6 +266,12 @@ class Fifo(Generic[M]):
         self._take(place)
         self._note("remove", {"place": place})
 
+    def clear(self) -> None:
+        """Takes away whatever is in the channel."""
+        for _ in range(self._bound.capacity):
+            if self.length > 0:
+                self.remove(0)
+
     def _take(self, place: int) -> None:
         last = self._bound.capacity - 1
         for at in range(place, last):

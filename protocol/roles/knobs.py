@@ -41,6 +41,7 @@ class Knobs:
     checksum: Literal["absent", "local_drop", "agreed_drop"]
     router_aborts: Literal["one_leg", "both_legs"]
     caches_failed: bool
+    role_switch: bool
     transfers: bool
     receiver_complete: bool
 

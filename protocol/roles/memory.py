@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..language import NONE, action, ghost_code, require
 from .allocator import release
 from .decode_scheduler import GROUP, all_idle, clear_receiver, fail_on_rank, idle, note_parting
-from .indices import DecodeRank, Request, Slot
+from .indices import DecodeRank, Request, Room, Slot
 from .state import Drain
 from .steps import Copy, DecodeStep, Engine, Life, Restore, VictimLife
 from .topology import partners
@@ -139,6 +139,30 @@ def flush(s: Drain) -> None:
         for slot in s.all(Slot):
             held |= s.owner[decode, slot] != NONE
             s.owner[decode, slot] = NONE
+    require(held)
+
+
+@action(GROUP, toward="allocator")
+def switch_role(s: Drain) -> None:
+    """Decode takes itself for idle and becomes a prefill instance: its manager is torn down, acks find nobody.
+
+    disaggregation/role_switch.py, since 0.5.21. The pool stays, and serves requests of the new role. A hold stays in
+    its list, and there it ends by its timer only.
+    """
+    require(s.knobs.decode.role_switch)
+    for decode in s.all(DecodeRank):
+        require(s.decode_step[decode] == DecodeStep.IDLE)
+    require(is_fully_idle(s))
+    held = 0
+    for decode in s.all(DecodeRank):
+        for slot in s.all(Slot):
+            held |= s.owner[decode, slot] != NONE
+            s.owner[decode, slot] = NONE
+        for room in s.all(Room):
+            s.tracker[decode, room] = False
+            s.tracker_generation[decode, room] = 0
+            for prefill in partners(s, decode):
+                s.acked[decode, room, prefill] = False
     require(held)
 
 

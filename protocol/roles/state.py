@@ -105,6 +105,7 @@ class Drain(State[Setting]):
     completed = field(flag, PrefillRank, DecodeRank, means="the call in flight has all its completions")
     # environment
     dead = field(flag, PrefillRank, means="the process of the prefill rank has died")
+    restarts = field(upto(Request), means="restarts of decode so far")
     send_faults = field(upto(SendFault), means="sends that have failed so far")
     deferrals = field(upto(Deferral), means="chunks put back so far because a staging ring was full")
     # wires

@@ -87,7 +87,8 @@ def find_addressees(s: Drain, prefill: int, room: int) -> None:
 def post(s: Drain, prefill: PrefillRank) -> None:
     """The write to a decode rank is launched: from here on nobody can recall it.
 
-    Without the rank's addresses nothing is sent to it. A dummy goes through the motions.
+    Without the rank's addresses nothing is sent to it. A dummy goes through the motions. To a process that is gone
+    nothing can be posted.
     """
     room = at(s, prefill, WorkerStep.TO_POST)
     find_addressees(s, prefill, room)
@@ -97,6 +98,10 @@ def post(s: Drain, prefill: PrefillRank) -> None:
         move_on(s, prefill)
         return
     chunk = s.worker_chunk[prefill]
+    if s.destination[decode, addressee, chunk] == NONE:
+        forget_addressees(s, prefill)
+        s.worker_step[prefill] = WorkerStep.REPORT
+        return
     s.nic[prefill, decode].send(
         kind=WriteKind.KV,
         request=s.worker_request[prefill],
