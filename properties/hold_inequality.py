@@ -63,12 +63,14 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "kv_bytes_per_token": Quantity("bytes", "KV of a token that one rank writes to one destination"),
     "context_tokens": Quantity("tokens", "tokens of the request", least=1),
-    "chunk_tokens": Quantity("tokens", "tokens of a chunk, at most", least=1),
+    "chunk_tokens": Quantity("tokens", "tokens of a chunk, at most", worse=Worse.EITHER, least=1),
     "prefill_tokens_per_second": Quantity("tokens/s", "what prefill computes for the request at least", rate=True),
     "prefill_queue_seconds": Quantity("s", "until prefill begins with the request; matters to ranks not told in time"),
-    "calls_per_chunk": Quantity("", "calls of the transfer library for a chunk and a destination", whole=True, least=1),
+    "calls_per_chunk": Quantity(
+        "", "calls of the transfer library for a chunk and a destination", worse=Worse.EITHER, whole=True, least=1
+    ),
     "index_batches_per_call": Quantity(
-        "", "parts in which a call is made, each with its own budget", whole=True, least=1
+        "", "parts in which a call is made, each with its own budget", worse=Worse.EITHER, whole=True, least=1
     ),
     "destinations": Quantity("", "decode ranks that one prefill rank writes to in the room", whole=True, least=1),
     "launched_chunks": Quantity("", "chunks of the room launched and not over, at one rank", whole=True, least=1),
@@ -92,9 +94,6 @@ CALL_BUDGET = "30"
 
 RANKS = "ranks"
 _RANKS = Quantity("", "prefill ranks that write to one decode rank", whole=True, least=1)
-
-SPLITS = ("calls_per_chunk", "index_batches_per_call")
-"""More of them make a chunk longer, and a call shorter: neither end is the worse one."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from typing import Any, cast
 
 from .hold_inequality import (
     QUANTITIES,
-    SPLITS,
     Exact,
     Interval,
     Situation,
@@ -44,8 +43,8 @@ Question = Callable[[Timing, Terms], Any]
 Intervals = Mapping[str, Interval]
 Values = Mapping[str, Any]
 ENDLESS = math.inf
-EITHER_WAY = (*SPLITS, "call_timeout_seconds")
-"""Quantities of which neither end is the worse one."""
+EITHER_WAY = tuple(name for name, quantity in QUANTITIES.items() if quantity.worse is Worse.EITHER)
+"""Quantities of which neither end is the worse one: what makes calls many or long keeps them inside their budget."""
 
 
 class Answer(StrEnum):
@@ -165,10 +164,16 @@ class _Question:
         for chosen in product(*(self.ends(name) for name in free)):
             corner = {**single, **given, **dict(zip(free, chosen, strict=True))}
             yield corner
-            for name in free:
-                at = self.balanced(corner, name)
-                if at is not None:
-                    yield {**corner, name: at}
+            for once in self.balances(corner, free):
+                yield once
+                yield from self.balances(once, free)
+
+    def balances(self, corner: Values, free: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """The corner moved to where a call takes its whole budget, by one quantity at a time."""
+        for name in free:
+            at = self.balanced(corner, name)
+            if at is not None and at != corner[name]:
+                yield {**corner, name: at}
 
     def ends(self, name: str) -> list[Any]:
         """Both ends of an interval; one if they are the same."""
@@ -176,13 +181,15 @@ class _Question:
         return list(dict.fromkeys((interval.low, ENDLESS if interval.high is None else interval.high)))
 
     def balanced(self, corner: Values, name: str) -> Fraction | None:
-        """The largest allowed value at which a call still takes its whole budget, with the others as they are."""
+        """The allowed value at which a call takes its whole budget (a count: at least), with the others as they are."""
+        do = Exact()
         chunk = min(corner["chunk_tokens"], corner["context_tokens"])
-        call = Exact().times(chunk, corner["kv_bytes_per_token"], corner["bandwidth_gigabytes_per_second"])
-        others = Exact().times(*(corner[each] for each in EITHER_WAY if each != name))
-        if ENDLESS in (call, others) or not others:
+        token = do.times(corner["kv_bytes_per_token"], corner["bandwidth_gigabytes_per_second"])
+        budget = do.times(*(corner[each] for each in EITHER_WAY if each not in (name, "chunk_tokens")))
+        whole, parts = (budget, token) if name == "chunk_tokens" else (do.times(chunk, token), budget)
+        if ENDLESS in (whole, parts) or not parts:
             return None
-        exact: Fraction = call / others
+        exact: Fraction = whole / parts
         at = Fraction(math.floor(exact)) if QUANTITIES[name].whole else exact
         interval = self.intervals[name]
         return at if interval.low <= at and (interval.high is None or at <= interval.high) else None
@@ -263,7 +270,7 @@ class _Question:
         """For each unknown quantity the value below which nothing fails, with the other ones best or worst."""
         found: dict[str, Fraction] = {}
         for name in relevant:
-            if QUANTITIES[name].worse is not Worse.HIGH or name in SPLITS:
+            if QUANTITIES[name].worse is not Worse.HIGH:
                 continue
             others = [each for each in self.unknown if each != name]
             rests = self.bests_of(others) if others_best else [self.worst_of(others)]

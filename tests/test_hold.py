@@ -149,6 +149,14 @@ def test_chunks_that_take_their_whole_budget_are_counted() -> None:
     assert finding.smallest == Fraction(8192, 20000) + 4 * 1 + 7
 
 
+def test_neither_end_of_a_chunk_is_the_worse_one() -> None:
+    """Smaller chunks are more of them; each takes its budget if the calls are slow, and its bytes if they are not."""
+    slow = {"notification": False, "bandwidth_gigabytes_per_second": "0.0001", "call_timeout_seconds": "1"}
+    ends = [only(Cause.ABORT, **slow, chunk_tokens=size).smallest for size in ("1024", "8192")]
+    both = only(Cause.ABORT, **slow, chunk_tokens="1024..8192")
+    assert ends[0] > ends[1] and both.smallest == ends[0] and not both.reason
+
+
 def test_defaults_are_those_of_the_release() -> None:
     for profile, timeout, launched in (
         (NEWEST, "30", "1"),
