@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from draincheck.explorer.cli import main
-from draincheck.explorer.history import tell
+from draincheck.explorer.history import Chapter, tell
 from draincheck.explorer.verify import Verdict
 from draincheck.models.changes import Change, changes, mutant
 from draincheck.models.profile import ProfileError
 from pydantic import ValidationError
 
+pytestmark = pytest.mark.xdist_group("history")
+
 CHANGES = changes()
 TOLD = [change for change in CHANGES if not change.untold]
 
 
+@cache
+def chapter_of(name: str) -> Chapter:
+    return tell(next(change for change in CHANGES if change.name == name))
+
+
 @pytest.mark.parametrize("change", TOLD, ids=lambda change: change.name)
 def test_a_change_taken_away_breaks_its_property_and_no_other(change: Change) -> None:
-    chapter = tell(change)
+    chapter = chapter_of(change.name)
     assert chapter.holds
     assert chapter.broken == (change.property,)
     assert chapter.as_said and chapter.trace is not None
@@ -52,7 +60,8 @@ def test_wrong_data_are_refused() -> None:
         mutant(TOLD[0].model_copy(update={"without": {"gen_tags": "maybe"}}))
 
 
-def test_the_command() -> None:
+def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("draincheck.explorer.history.tell", lambda change: chapter_of(change.name))
     result = CliRunner().invoke(main, ["history"])
     assert result.exit_code == 0
     for change in CHANGES:
