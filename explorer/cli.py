@@ -384,6 +384,49 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("profiles", nargs=-1)
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
+@click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
+@click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def degrade(profiles: tuple[str, ...], jobs: int | None, no_store: bool, save: Path | None, as_json: bool) -> None:
+    """Asks whether what goes wrong ever makes decode give memory back earlier than without it.
+
+    PROFILES are as for verify. Exit code 1 if it does for one of them.
+    """
+    from ..models.profile import headlines, load_profile
+    from .degradation import relate, relations_document, relations_table
+    from .pool import available_cores
+    from .render_terminal import terminal
+
+    with _progress() as watch:
+        chosen = [load_profile(name) for name in profiles or headlines()]
+        store = None if no_store else _store(None)
+        relations, trouble = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
+    traces = [trace for each in relations for trace in each.traces]
+    if as_json:
+        click.echo(json.dumps(relations_document(relations), indent=1))
+    else:
+        from rich.console import Console
+
+        console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+        for trace in traces:
+            console.print(terminal(trace, console.width))
+        print_wide(relations_table(relations))
+        click.echo("held: without it, a hold ends by acks, or by its timer; at once: there is no hold to lengthen.")
+    if save:
+        from .storage import save as save_trace
+
+        for trace in traces:
+            click.echo(f"saved {save_trace(trace, save)}", err=True)
+    if trouble:
+        raise click.ClickException(f"{trouble}; not all relations are known")
+    if any(each.earlier for each in relations):
+        sys.exit(1)
+    sys.exit(0 if all(each.known for each in relations) else 3)
+
+
+@main.command()
 @click.argument("name", required=False)
 def profile(name: str | None) -> None:
     """Prints a profile of the catalogue, to start one of your own from; without NAME, lists what there is."""
