@@ -385,22 +385,27 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
 
 @main.command()
 @click.argument("profiles", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every profile of the catalogue.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
 @click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def degrade(profiles: tuple[str, ...], jobs: int | None, no_store: bool, save: Path | None, as_json: bool) -> None:
+def degrade(
+    profiles: tuple[str, ...], everything: bool, jobs: int | None, no_store: bool, save: Path | None, as_json: bool
+) -> None:
     """Asks whether what goes wrong ever makes decode give memory back earlier than without it.
 
     PROFILES are as for verify. Exit code 1 if it does for one of them.
     """
-    from ..models.profile import headlines, load_profile
+    from ..models.profile import catalogue, headlines, load_profile
     from .degradation import relate, relations_document, relations_table
     from .pool import available_cores
     from .render_terminal import terminal
 
+    if everything and profiles:
+        raise click.UsageError("--all takes the whole catalogue; name no profiles beside it")
     with _progress() as watch:
-        chosen = [load_profile(name) for name in profiles or headlines()]
+        chosen = [load_profile(name) for name in profiles or (catalogue() if everything else headlines())]
         store = None if no_store else _store(None)
         relations, trouble = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
     traces = [trace for each in relations for trace in each.traces]
