@@ -200,7 +200,9 @@ def _read(path: str) -> str:
         known = list(catalogue())
         close = get_close_matches(path, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise ProfileError(f"{path}: no such profile{hint} Known are {', '.join(known)}, or a path to a TOML file")
+        raise ProfileError(
+            f"{path}: no such profile{hint or '.'} Known are {', '.join(known)}, or a path to a TOML file"
+        )
     try:
         return Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError:

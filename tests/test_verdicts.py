@@ -186,8 +186,9 @@ def test_reference_verdicts() -> None:
 def test_two_prefill_ranks_in_the_whole_scenario() -> None:
     scenario = scenario_with("abort", {"ranks": 2})
     found = verify(drain_case(load_profile(NEWEST), scenario))
-    assert found.verdict is CONDITIONAL and found.without_timer is not None
-    assert found.without_timer.states > 40_000_000
+    assert list(dict.fromkeys(each.verdict for each in found.findings)) == [LEAKS, CONDITIONAL]
+    assert found.subject == "rooms_are_forgotten"  # metadata that come behind the clearing open the room again
+    assert found.run.states > 40_000_000 and found.run.complete
 
 
 # What is known of the smallest scenarios, by release and backend: abort, and a failed send.
