@@ -28,9 +28,9 @@ def reference_check(timer: int | None = None, **sizes: int) -> Check:
 
 
 def drain_checks() -> Iterator[Check]:
-    """With one chunk: headline profiles without the release timer, one with it too; one in each small scenario."""
+    """With one chunk: headline profiles without the release timer, two with it too; one in each small scenario."""
     for name in (*headlines(), "sglang-0.5.21-nixl"):
-        whole = name == "sglang-0.5.21-nixl"
+        whole = name in ("sglang-0.5.23-mooncake", "sglang-0.5.21-nixl")
         for scenario in DEFAULT:
             case = drain_case(load_profile(name), scenario_with(scenario, {"chunks": 1}), timer=whole)
             for question in filter(None, (case.untimed, case.patient, case.timed)):
