@@ -267,9 +267,8 @@ def _print(rows: Sequence[Row], witness: bool, traces: bool) -> None:
 def _print_not_asked() -> None:
     from ..models.scenario import DEFAULT, SCENARIOS
 
-    for name, scenario in SCENARIOS.items():
-        if name not in DEFAULT:
-            click.echo(f"Not asked: {scenario.sentence} (--scenario {name})")
+    others = [name for name in SCENARIOS if name not in DEFAULT]
+    click.echo(f"Not asked (--scenario NAME, or all; docs/scenarios.md says what each is): {', '.join(others)}")
 
 
 @main.command()
