@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from ..models.drain import Timer
+from ..models.circumstances import Timer
 from ..models.profile import parse_profile
 from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case

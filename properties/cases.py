@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..models.drain import ENVIRONMENT, Circumstances, Timer, drain_model, setting_of
+from ..models.circumstances import Circumstances, Timer
+from ..models.drain import drain_model, setting_of
 from ..models.profile import Profile, ProfileError, load_profile
 from ..models.reference import reference
 from ..models.scenario import DEFAULT, SCENARIOS, Scenario
+from ..models.story import ENVIRONMENT
 from ..protocol.language import DeclarationError
 from . import reference as reference_properties
 from .check import Check

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from draincheck.explorer.search import Limits, search
-from draincheck.models.drain import ENVIRONMENT, STORY
 from draincheck.models.profile import load_profile
 from draincheck.models.scenario import ENDS, EVENTS, SCENARIOS, Scenario
+from draincheck.models.story import ENVIRONMENT, STORY
 from draincheck.properties.cases import drain_case, misfit
 from draincheck.properties.check import Check
 from draincheck.protocol.language import DeclarationError

@@ -19,7 +19,8 @@ from draincheck.explorer.tracer import (
     count_leaves,
     trace,
 )
-from draincheck.models.drain import Timer, drain_model
+from draincheck.models.circumstances import Timer
+from draincheck.models.drain import drain_model
 from draincheck.models.model import Model, Values
 from draincheck.models.profile import headlines, load_profile
 from draincheck.models.reference import reference
