@@ -103,7 +103,8 @@ STORY = (
     victim.victim_takes_buffer,
     victim.victim_finishes,
     nic.land,
-    lives.renew,
+    lives.take_fresh_number,
+    lives.use_number_again,
     lives.come_again,
     lives.arm_elsewhere,
 )
@@ -141,7 +142,8 @@ ENVIRONMENT = frozenset(
         death.prefill_dies,
         victim.victim_takes,
         victim.victim_takes_buffer,
-        lives.renew,
+        lives.take_fresh_number,
+        lives.use_number_again,
         lives.come_again,
         lives.arm_elsewhere,
     }
