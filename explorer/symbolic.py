@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, cast
 
 from ..models.model import Model, Values
 from ..properties.property import Property
-from ..protocol.language.domain import UNBOUNDED
 from .expression import Expression, Value
 from .tracer import Answer, Choice, Command, Decision, Fault, Tree, Update, trace
 
@@ -24,6 +23,8 @@ Term: TypeAlias = Any
 """A term of Z3, or a plain number."""
 Frame: TypeAlias = tuple[Term, ...]
 """A state in terms, one for each cell."""
+CHOICE_BITS = 16
+"""More options than this can number are refused by the tracer long before."""
 
 
 def width(lo: int, hi: int) -> int:
@@ -35,11 +36,12 @@ class Symbolic:
     """A model in terms.
 
     With `constants`, cells that no run changes are plain numbers: what is asked is then only true of states that
-    agree with the initial ones there. All reachable states do.
+    agree with the initial ones there. All reachable states do. With `integers`, numbers with bounds are integers too.
     """
 
-    def __init__(self, model: Model, *, constants: bool = True) -> None:
+    def __init__(self, model: Model, *, constants: bool = True, integers: bool = False) -> None:
         self.model = model
+        self._integers = integers
         self.initial_states = model.initial_states()
         self.tracer, self.commands = trace(model, self.initial_states if constants else ())
         self._fails: dict[str, Tree] = {}
@@ -52,7 +54,7 @@ class Symbolic:
 
     def solver(self) -> Any:
         """A solver for questions about this model."""
-        return z3.SolverFor("QF_FD") if self.bounded else z3.Solver()
+        return z3.SolverFor("QF_FD") if self.bounded and not self._integers else z3.Solver()
 
     def frame(self, name: str) -> Frame:
         """Any state: a variable for each cell that can change. Frames of different names are independent."""
@@ -63,11 +65,11 @@ class Symbolic:
             cell = self.model.layout.cells[position]
             lo, hi = cell.domain.lo, cell.domain.hi
             label = f"{name}:{cell.name}"
-            if not cell.domain.bounded:
-                return z3.Int(label)
             if lo == hi:
                 return lo
-            return z3.Bool(label) if (lo, hi) == (0, 1) else z3.BitVec(label, width(lo, hi))
+            if (lo, hi) == (0, 1):
+                return z3.Bool(label)
+            return z3.Int(label) if self._integers or not cell.domain.bounded else z3.BitVec(label, width(lo, hi))
 
         return tuple(variable(position) for position in range(len(self.model.layout.cells)))
 
@@ -112,10 +114,8 @@ class Symbolic:
         """The frame behind the command, in terms of the frame before it; of use only where the command happens."""
         meaning = Meaning(frame, choices)
         return tuple(
-            meaning.after(command.tree, position, cell.domain.lo, cell.domain.hi)
-            if position in command.writes
-            else frame[position]
-            for position, cell in enumerate(self.model.layout.cells)
+            meaning.after(command.tree, position) if position in command.writes else before
+            for position, before in enumerate(frame)
         )
 
     def step(self, before: Frame, after: Frame, name: str) -> Term:
@@ -130,12 +130,11 @@ class Symbolic:
         ]
         if len(self.commands) < 1 << bits:
             parts.append(z3.ULT(taken, len(self.commands)))
-        for position, cell in enumerate(self.model.layout.cells):
-            value = before[position]
+        for position, value in enumerate(before):
             for number, command in enumerate(self.commands):
                 if position in command.writes:
-                    new = meaning[number].after(command.tree, position, cell.domain.lo, cell.domain.hi)
-                    value = either(chosen[number], new, value, cell.domain.lo, cell.domain.hi)
+                    new = meaning[number].after(command.tree, position)
+                    value = either(chosen[number], new, value, before[position])
             parts.append(same(after[position], value))
         return z3.And(parts)
 
@@ -167,13 +166,16 @@ def _number_in(solution: Any, term: Term) -> int:
 
 
 class Meaning:
-    """What expressions and trees say of one frame. `choices` names the variables for their choices."""
+    """What expressions and trees say of one frame.
+
+    `choices` names the variables that say which options are taken: one for the first choice of a step, one for the
+    second, and so on. Branches that exclude each other share them.
+    """
 
     def __init__(self, frame: Frame, choices: str = "") -> None:
         self._frame = frame
         self._choices = choices
         self._made: dict[int, Term] = {}
-        self._picks: dict[int, Term] = {}
 
     def value(self, value: Value) -> Term:
         """A value in terms of the frame."""
@@ -207,46 +209,38 @@ class Meaning:
 
     def truth(self, tree: Tree) -> Term:
         """The answer of a predicate's tree."""
-        return self._fold(tree, lambda leaf: z3.BoolVal(isinstance(leaf, Answer) and leaf.value))
+        return self._fold(tree, lambda leaf: z3.BoolVal(isinstance(leaf, Answer) and leaf.value), z3.If)
 
     def leads_to(self, tree: Tree, kind: type) -> Term:
         """A tree leads to a leaf of this kind."""
-        return self._fold(tree, lambda leaf: z3.BoolVal(isinstance(leaf, kind)))
+        return self._fold(tree, lambda leaf: z3.BoolVal(isinstance(leaf, kind)), z3.If)
 
-    def _fold(self, tree: Tree, at_leaf: Callable[[Tree], Term]) -> Term:
+    def after(self, tree: Tree, position: int) -> Term:
+        """The value of a cell behind a command's tree."""
+        before = self._frame[position]
+
+        def at_leaf(leaf: Tree) -> Term:
+            # Every new value is in terms of the frame before: none sees what the same step writes elsewhere.
+            writes = leaf.writes if isinstance(leaf, Update) else ()
+            return next((self.value(value) for at, value in writes if at == position), before)
+
+        return self._fold(tree, at_leaf, lambda decision, then, other: either(decision, then, other, before))
+
+    def _fold(
+        self, tree: Tree, at_leaf: Callable[[Tree], Term], join: Callable[[Term, Term, Term], Term], choice: int = 0
+    ) -> Term:
         match tree:
             case Decision(asked, then, otherwise):
-                return z3.If(condition(self.value(asked)), self._fold(then, at_leaf), self._fold(otherwise, at_leaf))
+                branches = (self._fold(branch, at_leaf, join, choice) for branch in (then, otherwise))
+                return join(condition(self.value(asked)), *branches)
             case Choice(options):
-                *earlier, last = (self._fold(option, at_leaf) for option in options)
+                *earlier, last = (self._fold(option, at_leaf, join, choice + 1) for option in options)
+                pick = z3.BitVec(f"{self._choices}:choice {choice}", CHOICE_BITS)
                 for number, option in reversed(list(enumerate(earlier))):
-                    last = z3.If(self._pick(tree) == number, option, last)
+                    last = join(pick == number, option, last)
                 return last
             case _:
                 return at_leaf(tree)
-
-    def after(self, tree: Tree, position: int, lo: int, hi: int) -> Term:
-        """The value of a cell with these bounds behind a command's tree."""
-        match tree:
-            case Decision(asked, then, otherwise):
-                a, b = self.after(then, position, lo, hi), self.after(otherwise, position, lo, hi)
-                return either(condition(self.value(asked)), a, b, lo, hi)
-            case Choice(options):
-                *earlier, last = (self.after(option, position, lo, hi) for option in options)
-                for number, option in reversed(list(enumerate(earlier))):
-                    last = either(self._pick(tree) == number, option, last, lo, hi)
-                return last
-            case Update(writes):
-                # Every new value is one of the frame before: none sees what the same step writes elsewhere.
-                return next((self.value(value) for at, value in writes if at == position), self._frame[position])
-            case _:
-                return self._frame[position]
-
-    def _pick(self, tree: Choice) -> Term:
-        if id(tree) not in self._picks:
-            bits = (len(tree.options) - 1).bit_length() + 1
-            self._picks[id(tree)] = z3.BitVec(f"{self._choices}:choice {len(self._picks)}", bits)
-        return self._picks[id(tree)]
 
 
 def condition(term: Term) -> Term:
@@ -302,13 +296,12 @@ def _bits(term: Term) -> int:
     return term.size() if z3.is_bv(term) else 2
 
 
-def either(decision: Term, then: Term, otherwise: Term, lo: int, hi: int) -> Term:
-    """One of two values of a cell with these bounds, as a term of the cell's kind."""
+def either(decision: Term, then: Term, otherwise: Term, like: Term) -> Term:
+    """One of two values of a cell, as a term of the kind that `like` is, which stands for the cell."""
     if then is otherwise or (isinstance(then, int) and isinstance(otherwise, int) and then == otherwise):
         return then
-    if (lo, hi) == (0, 1):
+    if z3.is_bool(like):
         return z3.If(decision, condition(then), condition(otherwise))
-    if hi >= UNBOUNDED:
+    if z3.is_int(like):
         return z3.If(decision, _integer(then), _integer(otherwise))
-    bits = width(lo, hi)
-    return z3.If(decision, _vector(then, bits), _vector(otherwise, bits))
+    return z3.If(decision, _vector(then, like.size()), _vector(otherwise, like.size()))

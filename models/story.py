@@ -40,6 +40,7 @@ STORY = (
     transfer_worker.report_outcome,
     transfer_worker.uncount,
     decode_receiver.receive_status,
+    decode_receiver.conclude_transfer,
     decode_receiver.receive_aux,
     decode_receiver.receive_aux_in_order,
     decode_scheduler.pretend_success,

@@ -176,6 +176,10 @@ class BoundChannel(Generic[M]):
     parts: Mapping[str, Domain]
     faults: Faults
 
+    def of(self, state: State[Any], key: tuple[int, ...]) -> Fifo[M]:
+        """One of the channels, in a state."""
+        return Fifo(state, self, key)
+
     def lengths(self, state: State[Any]) -> Sequence[int]:
         """How many messages wait in each of the channels, in index order."""
         first = state.layout.base[f"{self.name}.length"]
