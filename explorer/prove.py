@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,10 +98,13 @@ def prove(
         results = _bounded(profile, scenarios, chosen, lemmas or [], names, limits, simple_path)
     else:
         results = _endless(profile, ranks or RANKS, slots, chosen, lemmas, names, limits, simple_path)
+    assumed = {} if profile == "reference" else _assumed(profile, scenarios)
     if as_json:
-        click.echo(json.dumps(document(profile, results), indent=1))
+        click.echo(json.dumps(document(profile, assumed, results), indent=1))
     else:
         _print(results)
+        for knob, value in assumed.items():
+            click.echo(f"{profile}: {knob} is unknown and taken as {value}")
     sys.exit(EXIT_CODES[worst(results)])
 
 
@@ -174,6 +177,18 @@ def _bounded(
     return results
 
 
+def _assumed(name: str, scenarios: Sequence[str]) -> dict[str, object]:
+    """Knobs that are unknown and can matter, with the value taken for each."""
+    from ..models.endless import endless
+    from ..models.profile import load_profile
+    from ..properties.cases import matters, scenario_with
+
+    profile = load_profile(name)
+    asked = [scenario_with(each, {}) for each in scenarios] or [endless()]
+    unknown = [knob for knob in profile.unknown if any(matters(knob, each) for each in asked)]
+    return {knob: getattr(profile.knobs, knob, None) for knob in unknown}
+
+
 def _questions(name: str, scenarios: Sequence[str]) -> list[Question]:
     from ..properties.cases import cases_of, reference_case
 
@@ -194,7 +209,8 @@ def _chosen(names: Sequence[str], known: Sequence[Property]) -> list[Property]:
 
 
 def lemmas_of(file: Path) -> list[Property]:
-    """The properties that a Python file defines. Raises LemmaError if it defines none, or cannot be run."""
+    """The lemmas of a Python file: its LEMMAS, or all properties that it defines. Raises LemmaError if it has none, or
+    cannot be run."""
     from ..properties.property import Property
 
     spec = spec_from_file_location(f"lemmas_{file.stem}", file)
@@ -207,10 +223,13 @@ def lemmas_of(file: Path) -> list[Property]:
         raise
     except Exception as error:
         raise LemmaError(f"{file}: it cannot be run: {type(error).__name__}: {error}") from None
-    found = {id(each): each for each in vars(module).values() if isinstance(each, Property)}
+    listed: tuple[object, ...] = tuple(getattr(module, "LEMMAS", vars(module).values()))
+    found = [each for each in listed if isinstance(each, Property)]
     if not found:
         raise LemmaError(f"{file}: it defines no lemma; write functions with @invariant, see docs/proofs.md")
-    return list(found.values())
+    if twice := sorted({each.name for each in found if [other.name for other in found].count(each.name) > 1}):
+        raise LemmaError(f"{file}: two lemmas are called {', '.join(twice)}; rename one")
+    return found
 
 
 def table(results: Sequence[Result]) -> Table:
@@ -261,12 +280,13 @@ def _print(results: Sequence[Result]) -> None:
         click.echo(line)
 
 
-def document(profile: str, results: Sequence[Result]) -> dict[str, Any]:
+def document(profile: str, assumed: Mapping[str, object], results: Sequence[Result]) -> dict[str, Any]:
     """The results for programs; docs/json.md describes the fields."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "profile": profile,
+        "assumed": dict(assumed),
         "results": [
             {
                 "model": each.model,

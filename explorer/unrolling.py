@@ -105,6 +105,7 @@ class _Unrolling:
 
     @property
     def seconds(self) -> float:
+        """How long it has taken so far."""
         return time.perf_counter() - self.began
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import oracle
-from draincheck.explorer.search import search
+from draincheck.explorer.search import Limits, search
+from draincheck.explorer.symbolic import Symbolic
+from draincheck.explorer.unrolling import Bounds, bounded_check
 from draincheck.explorer.verify import Verdict, verify
 from draincheck.models.profile import KNOBS, MODELLED, Profile, Setting, load_profile
 from draincheck.models.scenario import SCENARIOS, Scenario
 from draincheck.properties.cases import Question, drain_case, misfit
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from test_symbolic import random_states, successors_by_z3
 
 BASE = load_profile("sglang-0.5.23-mooncake")
 SMALL = [
@@ -66,3 +69,22 @@ def test_any_profile_gets_an_honest_verdict(profile: Profile, scenario: Scenario
     if row.verdict is Verdict.UNDETERMINED:
         assert row.reasons
     assert row.stuck is None
+
+
+@settings(max_examples=5, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios(), ranks=st.integers(1, 2), seed=st.integers(0, 999))
+def test_z3_agrees_on_any_profile_and_size(profile: Profile, scenario: Scenario, ranks: int, seed: int) -> None:
+    """From states on random runs Z3 takes the steps of direct execution; it fails where the search does, as near."""
+    larger = replace(scenario, ranks=ranks)
+    assume(not misfit(profile, larger))
+    check = drain_case(profile, larger, timer=False).untimed.check
+    symbolic = Symbolic(check.model)
+    for values in random_states(check.model, 3, seed):
+        assert successors_by_z3(symbolic, values) == {step.values for step in check.model.steps(values)}
+    found = search(replace(check, deadlock=False), Limits(states=50_000), until=())
+    for prop in check.properties[:2]:
+        asked = bounded_check(symbolic, prop, Bounds(6))
+        near = prop.name in found.violated and len(found.path_to(found.violated[prop.name])) <= 7
+        assert bool(asked.states) == near
+        if near:
+            assert len(asked.states) == len(found.path_to(found.violated[prop.name]))

@@ -1,0 +1,332 @@
+"""Proofs without bounds: what is proved of which release, with what, and what is never proved."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from draincheck.explorer.any_ranks import AnyRanks
+from draincheck.explorer.cli import main
+from draincheck.explorer.induction import inductive, largest_inductive
+from draincheck.explorer.proofs import ANY, Verdict, prove_by_induction, prove_endless, refuted
+from draincheck.explorer.prove import METHODS
+from draincheck.explorer.symbolic import Symbolic
+from draincheck.explorer.trace import induction_trace
+from draincheck.models.endless import endless_model
+from draincheck.models.model import Model
+from draincheck.models.profile import Profile, Setting, load_profile
+from draincheck.models.story import ENVIRONMENT
+from draincheck.properties.lemmas import GOALS, LEMMAS
+from draincheck.properties.property import claim, invariant
+from draincheck.protocol.language import Index, State, action, field, flag, require
+from draincheck.protocol.roles.indices import PrefillRank
+
+NEWEST = load_profile("sglang-0.5.23-mooncake")
+
+
+def with_knobs(**knobs: Setting) -> Profile:
+    """The newest Mooncake release with other knobs."""
+    return replace(NEWEST, name="mutant", settings={**NEWEST.settings, **knobs})
+
+
+SLOW = pytest.mark.slow
+NEWER = [
+    "sglang-0.5.23-mooncake",
+    *(pytest.param(f"sglang-{name}", marks=SLOW) for name in ("0.5.22-mooncake", "0.5.23-ascend")),
+]
+
+
+@pytest.mark.parametrize("name", NEWER)
+@pytest.mark.parametrize("late_timer", [False, True], ids=["off", "late"])
+def test_the_newest_releases_are_proved(name: str, late_timer: bool) -> None:
+    found = prove_endless(load_profile(name), 1, late_timer=late_timer)
+    assert found.verdict is Verdict.PROVED, found.detail
+    assert set(found.lemmas) == {each.name for each in LEMMAS} and found.trace is None
+
+
+def test_two_slots_a_request_are_proved() -> None:
+    assert prove_endless(NEWEST, 1, late_timer=True, slots=2).verdict is Verdict.PROVED
+
+
+def test_any_number_of_ranks_is_proved() -> None:
+    found = prove_endless(NEWEST, ANY, late_timer=False)
+    assert found.verdict is Verdict.PROVED, found.detail
+    assert found.bounds["prefill ranks"] == "any number"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late_timer", [False, True], ids=["off", "late"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_several_ranks_are_proved(ranks: int, late_timer: bool) -> None:
+    assert prove_endless(NEWEST, ranks, late_timer=late_timer, slots=2).verdict is Verdict.PROVED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late_timer", [False, True], ids=["off", "late"])
+def test_steps_of_three_and_four_ranks_are_steps_of_two(late_timer: bool) -> None:
+    family = AnyRanks(lambda n: endless_model(NEWEST, ranks=n, late_timer=late_timer), PrefillRank)
+    assert family.projects(3) == [] and family.projects(4) == []
+
+
+MUTANTS: dict[str, dict[str, Setting]] = {
+    "a failed send does not poison": {"poison_on_error": False},
+    "acks without generation": {"gen_tags": False},
+    "a refused post does not poison": {"poison_on_rejected_post": False},
+    "counted behind the look": {"count_point": "after_test"},
+    "nothing is held": {"hold_enabled": False},
+    "only what decode began is held": {"hold_causes": "decode_initiated"},
+}
+
+
+@pytest.mark.parametrize(
+    "mutant", [*list(MUTANTS)[:2], *(pytest.param(each, marks=SLOW) for each in list(MUTANTS)[2:])]
+)
+def test_without_a_fix_nothing_is_proved(mutant: str) -> None:
+    """Each of these loses memory in a small scenario, so a proof of it would be wrong."""
+    profile = with_knobs(**MUTANTS[mutant])
+    shown = refuted(profile, GOALS)
+    assert shown and shown[0].verdict is Verdict.VIOLATED and shown[0].trace
+    assert prove_endless(profile, 1, late_timer=False).verdict is Verdict.UNDETERMINED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sglang-0.5.18-mooncake", "sglang-0.5.21-mooncake", "sglang-0.5.23-nixl"])
+def test_what_corrupts_is_not_proved(name: str) -> None:
+    found = prove_endless(load_profile(name), 1, late_timer=False)
+    assert found.verdict is Verdict.UNDETERMINED
+    assert found.trace and found.trace.kind == "induction" and len(found.trace) == 1
+
+
+@pytest.mark.parametrize("missing", [each.name for each in LEMMAS if each.name != "rooms_are_cleared_in_order"][::7])
+def test_without_a_lemma_the_rest_is_not_inductive(missing: str) -> None:
+    """What is in the way is a step of the model, executed directly, to a state in which a lemma fails."""
+    symbolic = Symbolic(endless_model(NEWEST, late_timer=True))
+    lemmas = [each for each in (*LEMMAS, *GOALS) if each.name != missing]
+    found = inductive(symbolic, lemmas)
+    assert not found.proved
+    for breach in found.breaches:
+        if len(breach.states) == 2:
+            lemma = next(each for each in lemmas if each.name == breach.lemma)
+            shown = induction_trace(symbolic.model, lemma, breach.states, {}, breach.step)
+            assert shown.violation and all(each.violation(symbolic.model, breach.states[0]) is None for each in lemmas)
+
+
+@pytest.mark.slow
+def test_lemmas_that_are_no_invariant_are_left_out() -> None:
+    @invariant
+    def nothing_fails(s: object) -> None:
+        """No room fails."""
+        claim(s.status[0, 0] != 4, "the room has not failed")  # type: ignore[attr-defined]
+
+    symbolic = Symbolic(endless_model(NEWEST))
+    found, lost = largest_inductive(symbolic, [nothing_fails, *LEMMAS, *GOALS])
+    assert found.proved and {each.lemma for each in lost} == {"nothing_fails"}
+
+
+def test_lemmas_hold_on_random_runs_and_every_step_happens() -> None:
+    """The model is no empty one: each of its steps happens in some run, and in no run does a lemma fail."""
+    model, chance = endless_model(NEWEST, ranks=1, slots=2, late_timer=True), random.Random(20261130)
+    often = {"take_fresh_number", "use_number_again", "victim_takes"}
+    ends = {each.name for each in ENVIRONMENT} - often
+    fired: set[str] = set()
+    for walk in range(60):
+        values = model.initial_states()[0]
+        chances = dict.fromkeys(ends, 0.004 if walk % 2 else 0.3)
+        weight = {each.name: chance.choice((0.3, 1, 3)) * chances.get(each.name, 1) for each in model.actions}
+        for number in range(90):
+            order = sorted(model.instances, key=lambda each: -(chance.random() ** (1 / weight[each.action.name])))
+            step = next((chance.choice(steps) for each in order if (steps := list(model.steps_of(each, values)))), None)
+            if step is None:
+                break
+            values = step.values
+            fired.add(step.instance.action.name)
+            if number % 5 == 0:
+                assert [each.name for each in (*LEMMAS, *GOALS) if each.violation(model, values)] == []
+    assert {each.name for each in model.actions} - fired == set()
+
+
+class Rank(Index):
+    """A rank."""
+
+
+class Quorum(State[None]):
+    """Ranks that vote."""
+
+    voted = field(flag, Rank, means="the rank has voted")
+    decided = field(flag, means="enough have voted")
+
+
+@action("rank {r}")
+def vote(s: Quorum, r: Rank) -> None:
+    """The rank votes."""
+    require(not s.voted[r])
+    s.voted[r] = True
+
+
+def decide_when(enough: int) -> Model:
+    """Decides when so many have voted; in a sound model, when all have."""
+
+    @action("all")
+    def decide(s: Quorum) -> None:
+        """Enough have voted."""
+        votes = 0
+        for r in s.all(Rank):
+            votes = votes + s.voted[r]
+        require(votes >= (enough or s.size(Rank)))
+        s.decided = True
+
+    return Model(name="quorum", state=Quorum, actions=(vote, decide), sizes={Rank: 1}, terminal=lambda s: s.decided)
+
+
+@invariant
+def all_have_voted(s: Quorum) -> None:
+    """Where it is decided, every rank has voted."""
+    for r in s.all(Rank):
+        claim((s.decided == 0) | (s.voted[r] != 0), "the rank has voted", rank=r)
+
+
+@invariant
+def not_both_vote(s: Quorum) -> None:
+    """No two ranks have voted: this is about pairs of ranks."""
+    for r in s.all(Rank):
+        for other in s.all(Rank):
+            if other < r:
+                claim((s.voted[r] == 0) | (s.voted[other] == 0), "one of two has not voted")
+
+
+def family(enough: int) -> AnyRanks:
+    return AnyRanks(lambda n: replace(decide_when(enough), sizes={Rank: n}), Rank)
+
+
+def test_a_step_for_all_ranks_is_proved_for_any_number() -> None:
+    assert family(0).inductive([all_have_voted]).proved
+    assert family(0).projects(3) == [] and family(0).not_about_one([all_have_voted]) == []
+
+
+def test_what_two_ranks_show_is_not_taken_for_any_number() -> None:
+    """Two votes are all of two ranks, and not all of three: the proof for two says nothing of three."""
+    two = replace(decide_when(2), sizes={Rank: 2})
+    assert inductive(Symbolic(two), [all_have_voted]).proved
+    assert not inductive(Symbolic(replace(two, sizes={Rank: 3})), [all_have_voted]).proved
+    assert family(2).projects(3) == ["decide()"]
+
+
+def test_lemmas_about_pairs_of_ranks_are_not_quantified() -> None:
+    assert family(0).not_about_one([not_both_vote, all_have_voted]) == ["not_both_vote"]
+
+
+def test_a_proof_in_which_a_step_never_happens_is_none() -> None:
+    @invariant
+    def nobody_votes(s: Quorum) -> None:
+        """No rank has voted."""
+        for r in s.all(Rank):
+            claim(not s.voted[r], "the rank has not voted")
+
+    deaf = replace(decide_when(0), actions=(decide_when(0).actions[1],))
+    found = prove_by_induction(deaf, [nobody_votes], [all_have_voted])
+    assert found.verdict is Verdict.UNDETERMINED
+    assert found.detail == "with these lemmas, decide can never happen"
+
+
+# The command.
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["prove", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
+
+
+def test_command_proves() -> None:
+    code, out = run("sglang-0.5.23-mooncake", "--prefill-ranks", "1", "--json")
+    found = json.loads(out)
+    assert code == 0 and [each["verdict"] for each in found["results"]] == ["PROVED", "PROVED"]
+    assert found["results"][0]["properties"][:2] == ["no_late_write", "acks_are_true"]
+    assert [each["bounds"]["release timer"] for each in found["results"]] == [
+        "off",
+        "fires once the writes of the room are over",
+    ]
+
+
+def test_document_has_the_fields_that_are_described() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "json.md").read_text("utf-8")
+    section = page.split("# `draincheck prove --json`")[1].split("\n# ")[0]
+    code, out = run("sglang-0.5.18-mooncake", "--scenario", "abort", "--method", "bmc", "--depth", "0", "--json")
+    found = json.loads(out)
+    assert code == 3
+    names = {*found, *found["results"][0], "kind", "reachable", "begins", "steps", "violation"}
+    assert names == set(re.findall(r"`(\w+)`", section)) - {
+        "PROVED",
+        "VIOLATED",
+        "UNDETERMINED",
+        "no_fault",
+        *METHODS,
+        "search",
+    }
+
+
+def test_command_shows_what_is_in_the_way_and_the_run_that_fails() -> None:
+    code, out = run("sglang-0.5.21-mooncake", "--prefill-ranks", "1")
+    assert code == 1
+    assert "is broken by 1 step from a state that may be unreachable" in out and "begins with life[0,0] = " in out
+    assert "no_late_write is violated after 28 steps" in out
+
+
+def test_command_takes_lemmas_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from draincheck.properties.property import claim, invariant\n\n\n"
+        "@invariant\n"
+        "def too_little(s):\n"
+        '    "The first slot is never given away."\n'
+        '    claim(s.owner[0, 0] == -1, "nobody owns it")\n'
+    )
+    code, out = run("sglang-0.5.23-mooncake", "--prefill-ranks", "1", "--lemmas", str(file), "--json")
+    (found,) = json.loads(out)["results"]
+    assert code == 3 and found["verdict"] == "UNDETERMINED" and not found["trace"]["reachable"]
+
+
+def test_command_checks_bounded_models() -> None:
+    scenario = ("--scenario", "abort", "--property", "no_late_write")
+    code, out = run("sglang-0.5.18-mooncake", *scenario, "--method", "bmc", "--json")
+    (found,) = json.loads(out)["results"]
+    assert code == 1 and len(found["trace"]["steps"]) == 17 and found["trace"]["reachable"]
+    assert len(found["depth_seconds"]) == 18
+    code, out = run("sglang-0.5.18-mooncake", *scenario, "--method", "bmc", "--depth", "4")
+    assert code == 3 and "no run of 4 steps or fewer fails; longer ones were not asked" in out
+    code, out = run("sglang-0.5.23-mooncake", "--scenario", "rejected", "--property", "owned_once")
+    assert code == 0 and "PROVED" in out
+    code, out = run("reference", "--method", "bmc", "--depth", "2")
+    assert code == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sglang-9",), "sglang-9"),
+        (("sglang-0.5.23-fake",), "the backend transfers nothing; there is nothing to prove"),
+        (("sglang-0.5.23-mooncake", "--prefill-ranks", "many"), "--prefill-ranks many: allowed are 1, 2, any"),
+        (("sglang-0.5.23-mooncake", "--scenario", "nothing"), "no scenario is called nothing"),
+        (("sglang-0.5.23-mooncake", "--property", "x"), "--property x: the model is asked for no_late_write"),
+        (("sglang-0.5.23-mooncake", "--scenario", "abort", "--slots", "2"), "belong to endless lives"),
+        (("sglang-0.5.23-mooncake", "--simple-path"), "--simple-path belongs to --method k-induction"),
+        (("sglang-0.5.23-mooncake", "--scenario", "abort", "--max-seconds", "0"), "the time limit is 0.0"),
+        (("sglang-0.5.23-mooncake", "--lemmas", "nowhere.py"), "nowhere.py: it cannot be run"),
+        (("reference", "--scenario", "abort"), "the reference model has no scenarios"),
+    ],
+)
+def test_command_refuses_wrong_input(arguments: tuple[str, ...], message: str) -> None:
+    code, out = run(*arguments)
+    assert code == 2 and message in out and "Traceback" not in out
+
+
+def test_command_refuses_a_file_without_lemmas(tmp_path: Path) -> None:
+    for text, message in (("x = 1\n", "it defines no lemma"), ("x = 1 +\n", "it cannot be run: SyntaxError")):
+        (tmp_path / "mine.py").write_text(text)
+        code, out = run("sglang-0.5.23-mooncake", "--lemmas", str(tmp_path / "mine.py"))
+        assert code == 2 and message in out
