@@ -55,7 +55,10 @@ def spacer(model: Model, subject: Property | None, seconds: float) -> Found:
     try:
         answer = engine.query(fails())
     except z3.Z3Exception as error:
-        return Found(name, stopped=f"Spacer gave up: {error}", seconds=time.perf_counter() - began)
+        said = (
+            f"Spacer gave up: {error}" if "canceled" not in str(error) else f"Spacer found nothing within {seconds:g} s"
+        )
+        return Found(name, stopped=said, seconds=time.perf_counter() - began)
     if answer == z3.unknown:
         stopped = f"Spacer found nothing within {seconds:g} s"
         return Found(name, stopped=stopped, seconds=time.perf_counter() - began)

@@ -46,7 +46,7 @@ class LemmaError(DraincheckError):
     "ranks",
     multiple=True,
     metavar="N|any",
-    help="Prefill ranks of the model in endless lives (may be repeated). [default: 1, 2 and any]",
+    help="Prefill ranks of the model in endless lives (may be repeated). [default: 1, 2 and any; by other methods 1]",
 )
 @click.option("--slots", type=click.IntRange(1, 4), default=1, show_default=True, help="Slots of a request there.")
 @click.option(
@@ -92,12 +92,17 @@ def prove(
     for each in ranks:
         if each not in RANKS:
             raise click.UsageError(f"--prefill-ranks {each}: allowed are {', '.join(RANKS)}")
+    if chosen is not Method.INDUCTION and "any" in ranks:
+        raise click.UsageError("any number of ranks is proved by induction only; leave --method out")
+    if chosen is not Method.INDUCTION and file is not None:
+        raise click.UsageError("--lemmas belong to --method induction")
     lemmas = None if file is None else lemmas_of(file)
     limits = (depth, max_seconds)
     if bounded:
         results = _bounded(profile, scenarios, chosen, lemmas or [], names, limits, simple_path)
     else:
-        results = _endless(profile, ranks or RANKS, slots, chosen, lemmas, names, limits, simple_path)
+        default = RANKS if chosen is Method.INDUCTION else RANKS[:1]
+        results = _endless(profile, ranks or default, slots, chosen, lemmas, names, limits, simple_path)
     assumed = {} if profile == "reference" else _assumed(profile, scenarios)
     if as_json:
         click.echo(json.dumps(document(profile, assumed, results), indent=1))
@@ -133,8 +138,6 @@ def _endless(
     with note() as say:
         for number in ranks:
             if method is not Method.INDUCTION:
-                if number == ANY:
-                    continue
                 question = drain_case(profile, endless(ranks=int(number), slots=slots), timer=False).untimed
                 results += prove_bounded(question, goals, method, Bounds(*limits), simple_path=simple_path, watch=say)
                 continue

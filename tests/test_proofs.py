@@ -314,6 +314,8 @@ def test_command_checks_bounded_models() -> None:
         (("sglang-0.5.23-mooncake", "--scenario", "nothing"), "no scenario is called nothing"),
         (("sglang-0.5.23-mooncake", "--property", "x"), "--property x: the model is asked for no_late_write"),
         (("sglang-0.5.23-mooncake", "--scenario", "abort", "--slots", "2"), "belong to endless lives"),
+        (("sglang-0.5.23-mooncake", "--method", "bmc", "--prefill-ranks", "any"), "any number of ranks is proved by"),
+        (("sglang-0.5.23-mooncake", "--method", "bmc", "--lemmas", "x.py"), "--lemmas belong to --method induction"),
         (("sglang-0.5.23-mooncake", "--simple-path"), "--simple-path belongs to --method k-induction"),
         (("sglang-0.5.23-mooncake", "--scenario", "abort", "--max-seconds", "0"), "the time limit is 0.0"),
         (("sglang-0.5.23-mooncake", "--lemmas", "nowhere.py"), "nowhere.py: it cannot be run"),
