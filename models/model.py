@@ -133,7 +133,7 @@ class Model:
         self, values: Sequence[int], chooser: Chooser = no_choice, access: Access = Access.PROTOCOL
     ) -> State[Any]:
         """A state object over a copy of the values."""
-        return self.state(self.layout, values, self.knobs, chooser, access)
+        return self.state(self.layout, list(values), self.knobs, chooser, access)
 
     def initial_states(self) -> list[Values]:
         """The distinct initial states, found by direct execution."""
