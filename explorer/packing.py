@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..protocol.language import Layout
+from ..protocol.language import DeclarationError, Layout
 
 WORD = 64
 
@@ -51,12 +51,17 @@ class Packing:
 def packing_of(layout: Layout, constants: Mapping[int, int] = {}) -> Packing:
     """Puts each cell into the first word that has room for it. No cell spans two words.
 
-    Cells named in `constants` take no bits: they hold the value that is given for them, and no other.
+    Cells named in `constants` take no bits: they hold the value that is given for them, and no other. Raises
+    DeclarationError for another field without bound.
     The highest bit of the first word stays 0, so that a word of ones can stand for "no state" (visited.py).
     """
     used: list[int] = [0]
     places: list[Place] = []
     for position, cell in enumerate(layout.cells):
+        if position not in constants and not cell.domain.bounded:
+            raise DeclarationError(
+                f"the field {cell.field} has no greatest value, and a search needs one; run the model, or prove it"
+            )
         lo, bits = (constants[position], 0) if position in constants else (cell.domain.lo, cell.domain.bits)
         word = next((w for w, full in enumerate(used) if full + bits <= WORD - (w == 0)), len(used))
         if word == len(used):

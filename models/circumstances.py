@@ -13,6 +13,7 @@ from ..protocol.roles import (
     death,
     decode_receiver,
     decode_scheduler,
+    lives,
     memory,
     prefill_scheduler,
     router,
@@ -128,6 +129,10 @@ def _sends_fail(case: Circumstances) -> bool:
     return case.scenario.send_faults > 0
 
 
+def _lives_again(case: Circumstances) -> bool:
+    return case.scenario.lives == "endless"
+
+
 CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     router.cancel_both_legs: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "both_legs",
     router.cancel_decode_leg: lambda case: case.ends("router-cancel") and case.decode.router_aborts == "one_leg",
@@ -143,6 +148,9 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     prefill_scheduler.abort_inflight: _ends("prefill-abort", "router-cancel"),
     prefill_scheduler.clear_target: lambda case: case.prefill.acks_drain,
     prefill_scheduler.clear_ack: lambda case: case.prefill.acks_drain and case.prefill.ack_target_survives_clear,
+    lives.renew: _lives_again,
+    lives.come_again: _lives_again,
+    lives.arm_elsewhere: lambda case: _lives_again(case) and case.decode.gen_tags and case.holds,
     transfer_worker.send_aux: lambda case: case.scenario.metadata,
     transfer_worker.aux_returns: lambda case: case.scenario.metadata and case.prefill.aux_channel == "in_chunk",
     transfer_worker.defer: lambda case: case.scenario.deferrals > 0,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..protocol.language import NONE, Action, Faults
+from ..protocol.language import NONE, UNBOUNDED, Action, Faults
 from ..protocol.roles.indices import (
+    Backlog,
     Chunk,
     DecodeRank,
     Deferral,
+    Generation,
     Owner,
     PrefillRank,
     Request,
@@ -21,6 +23,7 @@ from ..protocol.roles.router import is_submitted
 from ..protocol.roles.state import Drain
 from ..protocol.roles.steps import BootstrapStep, Copy, DecodeStep, Engine, Life, SchedulerStep, WorkerStep
 from ..protocol.roles.topology import partners, served
+from ..protocol.roles.transfer_queue import has_waiting
 from .circumstances import CONDITIONS, RESTS, WITHOUT_TRANSFER, Circumstances, Timer
 from .model import Model, SlotView
 from .scenario import Scenario
@@ -52,7 +55,7 @@ def quiet(s: Drain) -> int:
         busy |= (scheduler != SchedulerStep.IDLE) & (scheduler != SchedulerStep.DEAD)
         busy |= (bootstrap != BootstrapStep.IDLE) & (bootstrap != BootstrapStep.DEAD)
         busy |= (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
-        busy |= (worker != WorkerStep.DEAD) & (s.queue[prefill].length != 0)
+        busy |= (worker != WorkerStep.DEAD) & has_waiting(s, prefill)
         for decode in served(s, prefill):
             busy |= (bootstrap != BootstrapStep.DEAD) & (s.control[decode, prefill].length != 0)
             busy |= s.report[prefill, decode].length != 0
@@ -111,6 +114,7 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         router="router-cancel" in scenario.ends,
         router_drops="router-drop" in scenario.ends,
         reuse=scenario.reuse or "ended",
+        endless=scenario.endless_chunks,
     )
 
 
@@ -126,7 +130,13 @@ def drain_model(name: str, decode: Knobs, prefill: Knobs, scenario: Scenario, *,
         Slot: scenario.pool,
         SendFault: max(1, scenario.send_faults),
         Deferral: max(1, scenario.deferrals),
+        Generation: scenario.rooms,
+        Backlog: 1,
     }
+    if scenario.lives == "endless":
+        sizes |= {Generation: UNBOUNDED, SendFault: UNBOUNDED}
+    if scenario.endless_chunks:
+        sizes[Backlog] = UNBOUNDED
     setting = setting_of(decode, prefill, scenario)
     around = Circumstances(setting, scenario, timer)
     actions = actions_of(around)
@@ -163,10 +173,13 @@ def bounds_of(scenario: Scenario, timer: Timer) -> dict[str, str]:
         "prefill ranks": str(scenario.ranks),
         "rooms": f"1, used {scenario.rooms} times" if scenario.reuse else str(scenario.rooms),
         "victims": "1",
-        "chunks": str(scenario.chunks),
+        "lives": "any number for each" if scenario.lives == "endless" else "1 for each",
+        "chunks": "any number" if scenario.endless_chunks else str(scenario.chunks),
         "slots": str(scenario.pool),
         "aborts": "1 a room" if {"disconnect", "router-cancel"} & set(scenario.ends) else "none",
-        "failing sends": str(scenario.send_faults),
+        "failing sends": "any number"
+        if scenario.lives == "endless" and scenario.send_faults
+        else str(scenario.send_faults),
         "status update": "a look and a write" if scenario.split_status else "one step",
         "release timer": timer.value,
     }

@@ -44,8 +44,10 @@ class Scenario:
     `ends` and `events` are of ENDS and EVENTS. `rooms` are requests; with `reuse` all have one room number and follow
     each other as in Setting. `slots` is the pool of a decode rank; None makes
     it just large enough for one request, so that its slots are reused at once. `paired`, `dummies` and `stages` are
-    as in Setting. `partial` lets one part of a call fail while its siblings go on. `peer` says that prefill has
-    another release, the one that a profile names as its peer.
+    as in Setting. With endless `lives`, requests, victims, generations and failing sends have no number, and with
+    `endless_chunks` neither have chunks: such a model can be run and proved, but not searched. `partial` lets one part
+    of a call fail while its siblings go on. `peer` says that prefill has another release, the one that a profile names
+    as its peer.
     Raises DeclarationError for a size that cannot be meant.
     """
 
@@ -69,6 +71,8 @@ class Scenario:
     dummies: bool = False
     stages: bool = False
     reuse: Literal["early", "ended", "late"] | None = None
+    lives: Literal["one", "endless"] = "one"
+    endless_chunks: bool = False
     rooms: int = 1
     ranks: int = 1
     decode_ranks: int = 1
@@ -114,6 +118,10 @@ class Scenario:
                 raise DeclarationError(f"{name} is {budget}; allowed are 0 to {LARGEST}")
         if self.pool < self.chunks:
             raise DeclarationError(f"{self.chunks} chunks need as many slots; the pool has {self.pool}")
+        if self.endless_chunks and (self.rooms > 1 or self.deferrals):
+            raise DeclarationError(f"{self.name}: endless chunks need one room, and no deferred ones")
+        if self.reuse and self.lives == "endless":
+            raise DeclarationError(f"{self.name}: in endless lives every room number is used again; leave reuse out")
         if self.paired and self.ranks != self.decode_ranks:
             raise DeclarationError(
                 f"{self.name} pairs each decode rank with a prefill rank; "

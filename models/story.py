@@ -8,6 +8,7 @@ from ..protocol.roles import (
     death,
     decode_receiver,
     decode_scheduler,
+    lives,
     memory,
     nic,
     prefill_scheduler,
@@ -102,6 +103,9 @@ STORY = (
     victim.victim_takes_buffer,
     victim.victim_finishes,
     nic.land,
+    lives.renew,
+    lives.come_again,
+    lives.arm_elsewhere,
 )
 """Every step, in the order in which a story is best told: of several shortest traces the first in it is shown."""
 
@@ -137,6 +141,9 @@ ENVIRONMENT = frozenset(
         death.prefill_dies,
         victim.victim_takes,
         victim.victim_takes_buffer,
+        lives.renew,
+        lives.come_again,
+        lives.arm_elsewhere,
     }
 )
 """Steps that need never happen: clients, faults, and whoever else wants memory. All others happen if they can."""

@@ -5,7 +5,7 @@ Start at `state.py`, then `action.py`.
 
 from .action import Action, Instance, action, every_choice, execute, ghost_code, require
 from .channel import Faults, Message, channel, fault_actions, part
-from .domain import NONE, Domain, Index, between, flag, maybe, upto
+from .domain import NONE, UNBOUNDED, Domain, Index, between, flag, maybe, upto
 from .errors import (
     ChannelFault,
     DeclarationError,
@@ -20,6 +20,7 @@ from .state import Access, Cells, Event, Layout, State, field, ghost, lay_out
 
 __all__ = [
     "NONE",
+    "UNBOUNDED",
     "Access",
     "Action",
     "Cells",

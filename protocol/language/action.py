@@ -10,7 +10,7 @@ from functools import wraps
 from itertools import product
 from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
-from .domain import Index, Sizes, size_of
+from .domain import Index, Sizes, count_of
 from .errors import DeclarationError, Disabled, DraincheckError, GhostFault, ModelFault
 from .state import Access, Chooser, State
 
@@ -42,7 +42,7 @@ class Action:
 
     def instances(self, sizes: Sizes) -> Iterator[Instance]:
         """One instance for each combination of parameter values, in order."""
-        for values in product(*(range(size_of(kind, sizes)) for _, kind in self.parameters)):
+        for values in product(*(range(count_of(kind, sizes)) for _, kind in self.parameters)):
             yield Instance(self, values)
 
 

@@ -276,6 +276,13 @@ class Fifo(Generic[M]):
             found |= (place < self.length) & test(self._message(place))
         return found
 
+    def count(self, test: Callable[[M], int]) -> int:
+        """How many messages in the channel satisfy a test, without a branch as in `some`."""
+        found = 0
+        for place in range(self._bound.capacity):
+            found = found + ((place < self.length) & test(self._message(place)))
+        return found
+
     def remove_last(self) -> None:
         """Takes away the youngest message. Disabled while there is none."""
         require(self.length > 0)

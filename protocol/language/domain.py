@@ -18,6 +18,12 @@ LARGEST_SIZE = 64
 
 LARGEST_VALUE = 2**31 - 1
 
+UNBOUNDED = 2**61
+"""As the size of an index type: there is no bound. Such types only bound counters: `upto(Generation)`.
+
+A model with such a size can be run directly, and proved; only a search needs bounds.
+"""
+
 
 class Index(int):
     """Base of index types. A subclass names one kind of thing that a model has a fixed number of.
@@ -56,6 +62,11 @@ class Domain:
         return self.lo if self.names else max(self.lo, min(0, self.hi))
 
     @property
+    def bounded(self) -> bool:
+        """Whether there is a greatest value."""
+        return self.hi < UNBOUNDED
+
+    @property
     def bits(self) -> int:
         """Bits that a packed value takes: 0 for a constant."""
         return (self.hi - self.lo).bit_length()
@@ -79,7 +90,7 @@ class DomainSpec:
     def resolve(self, sizes: Sizes) -> Domain:
         """The concrete domain under a model's sizes. Raises DeclarationError for a missing size."""
         if self.kind != "range" and isinstance(self.bound, type):
-            size = size_of(self.bound, sizes)
+            size = count_of(self.bound, sizes)
             labels = tuple(self.bound.label(value, size) for value in range(size))
             return Domain(NONE, size - 1, ("none", *labels)) if self.kind == "maybe" else Domain(0, size - 1, labels)
         return Domain(self.low, size_of(self.bound, sizes), self.names)
@@ -94,13 +105,22 @@ def size_of(bound: Bound, sizes: Sizes) -> int:
     return sizes[bound]
 
 
+def count_of(index: type[Index], sizes: Sizes) -> int:
+    """How many of an index type there are. Raises DeclarationError if there is no end of them."""
+    size = size_of(index, sizes)
+    if size == UNBOUNDED:
+        raise DeclarationError(f"{index.__name__} is without bound here; it can bound counters, and nothing else")
+    return size
+
+
 def check_sizes(sizes: Sizes) -> None:
-    """Raises DeclarationError for a size that is not a whole number from 1 to LARGEST_SIZE."""
+    """Raises DeclarationError for a size that is neither UNBOUNDED nor a whole number from 1 to LARGEST_SIZE."""
     for index, size in sizes.items():
         _index_type(index)
-        if not _whole(size) or not 1 <= size <= LARGEST_SIZE:
+        if not _whole(size) or (not 1 <= size <= LARGEST_SIZE and size != UNBOUNDED):
             raise DeclarationError(
-                f"size of {index.__name__} is {size!r}; allowed are whole numbers from 1 to {LARGEST_SIZE}"
+                f"size of {index.__name__} is {size!r}; allowed are whole numbers from 1 to {LARGEST_SIZE}, "
+                "and UNBOUNDED"
             )
 
 

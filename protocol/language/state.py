@@ -20,7 +20,7 @@ from itertools import product
 from operator import index as as_index
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
 
-from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, size_of
+from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, count_of
 from .errors import DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
 
 _TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices", "choice_names", "labels"})
@@ -208,7 +208,7 @@ def lay_out(state_class: type[State[Any]], sizes: Sizes, budgets: Mapping[str, A
     channels: dict[str, Any] = {}
 
     def place(spec: FieldSpec) -> None:
-        lengths = tuple(size_of(index, sizes) for index in spec.shape)
+        lengths = tuple(count_of(index, sizes) for index in spec.shape)
         domain = spec.domain.resolve(sizes)
         base[spec.name] = len(cells)
         if spec.shape:
@@ -339,10 +339,10 @@ class State(Generic[K]):
 
     def all(self, index: type[I]) -> Sequence[I]:
         """Every index of a type, in order: `for slot in s.all(Slot)`."""
-        return cast(Sequence[I], range(self.layout.sizes[index]))
+        return cast(Sequence[I], range(count_of(index, self.layout.sizes)))
 
     def size(self, index: type[Index]) -> int:
-        """How many of a type the model has."""
+        """How many of a type the model has; UNBOUNDED if it has no end of them."""
         return self.layout.sizes[index]
 
     @overload
@@ -383,8 +383,10 @@ class State(Generic[K]):
             raise GhostFault(f"ghost code assigns {cell.name}, which is no ghost field")
         if isinstance(value, _NO_NUMBERS):
             raise ModelFault(f"{cell.name} is assigned {value!r}, which is no whole number")
-        if not cell.domain.lo <= value <= cell.domain.hi:
-            raise DomainFault(f"{cell.name} may hold {cell.domain.lo} .. {cell.domain.hi}; {_show(value)} was assigned")
+        lo, hi = cell.domain.lo, cell.domain.hi
+        if not lo <= value or (cell.domain.bounded and not value <= hi):
+            most = hi if cell.domain.bounded else "any number"
+            raise DomainFault(f"{cell.name} may hold {lo} .. {most}; {_show(value)} was assigned")
         # The tracer's values stay as they are; a bool or an enumeration member becomes its number.
         self.values[position] = int(value) if isinstance(value, int) else value  # pyright: ignore[reportUnnecessaryIsInstance]
 

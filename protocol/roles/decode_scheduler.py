@@ -29,6 +29,7 @@ from .steps import (
     WorkerStep,
 )
 from .topology import partners, room_of, same_room, writers
+from .transfer_queue import has_waiting_of
 
 LANE = "decode {decode} scheduler"
 GROUP = "decode 0 scheduler"
@@ -386,7 +387,7 @@ def writes_are_over(s: Drain, prefill: int, decode: int, request: int) -> int:
     known = s.infos[prefill, room, decode] != NONE
     sends_more = 0
     for other in same_room(s, room):
-        sends_more |= s.queue[prefill].some(lambda chunk, other=other: chunk.request == other)
+        sends_more |= has_waiting_of(s, prefill, other)
         working = (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
         sends_more |= working & (s.worker_request[prefill] == other)
         sends_more |= (scheduler != SchedulerStep.IDLE) & (s.scheduler_request[prefill] == other)

@@ -21,6 +21,14 @@ class Owner(Index):
         return "victim" if value == size - 1 else f"request {value}"
 
 
+class Generation(Index):
+    """One hold that a decode rank has armed; ABORTs and acks carry its number. Only counted."""
+
+
+class Backlog(Index):
+    """One chunk in a transfer queue in which chunks are not told apart. Only counted."""
+
+
 class DecodeRank(Index):
     """A decode rank: a process with a scheduler, a receiver thread and its own pool of slots."""
 

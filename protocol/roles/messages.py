@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from ..language import Message, flag, part, upto
-from .indices import Chunk, Request, Room, Slot
+from .indices import Chunk, Generation, Request, Room, Slot
 
 
 class ControlKind(IntEnum):
@@ -39,7 +39,7 @@ class Control(Message):
 
     kind = part(ControlKind)
     room = part(Room)
-    generation = part(upto(Request))
+    generation = part(upto(Generation))
     request = part(Request)
 
 
@@ -51,7 +51,7 @@ class Report(Message):
 
     kind = part(ReportKind)
     room = part(Room)
-    generation = part(upto(Request))
+    generation = part(upto(Generation))
     request = part(Request)
 
 

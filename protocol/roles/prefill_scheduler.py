@@ -13,6 +13,7 @@ from .router import is_submitted
 from .state import Drain
 from .steps import SchedulerStep, Sender, Status
 from .topology import room_of, served
+from .transfer_queue import put
 
 LANE = "prefill {prefill} scheduler"
 GROUP = "prefill 0 scheduler"
@@ -82,7 +83,7 @@ def produce(s: Drain, prefill: PrefillRank, request: Request) -> None:
         s.scheduler_step[prefill] = SchedulerStep.PUT
         s.scheduler_request[prefill] = request
     else:
-        after_chunk(s, prefill, request)
+        after_chunk(s, prefill, request, is_last(s, request, s.produced[prefill, request]))
 
 
 @action(LANE)
@@ -92,21 +93,24 @@ def put_chunk(s: Drain, prefill: PrefillRank) -> None:
     request = s.scheduler_request[prefill]
     chunk = s.produced[prefill, request]
     last = is_last(s, request, chunk)
-    s.queue[prefill].send(request=request, chunk=chunk, last=last, counted=False)
-    after_chunk(s, prefill, request)
+    put(s, prefill, request, chunk, last)
+    after_chunk(s, prefill, request, last)
     go_idle(s, prefill)
 
 
 def is_last(s: Drain, request: int, chunk: int) -> int:
     """Whether nothing follows the chunk; of a stub, nothing follows the first."""
+    if s.knobs.endless:
+        return s.choose([False, True])
     return chunk == s.size(Chunk) - 1 or s.stub[request]
 
 
-def after_chunk(s: Drain, prefill: int, request: int) -> None:
+def after_chunk(s: Drain, prefill: int, request: int, last: int) -> None:
     """One chunk less to compute; after the last, the request waits for its transfer."""
-    if is_last(s, request, s.produced[prefill, request]):
+    if last:
         s.sender[prefill, request] = Sender.INFLIGHT
-    s.produced[prefill, request] += 1
+    if not s.knobs.endless:
+        s.produced[prefill, request] += 1
 
 
 @action(GROUP)

@@ -11,6 +11,7 @@ from .indices import DecodeRank, PrefillRank, Request
 from .state import Drain
 from .steps import BootstrapStep, Life, SchedulerStep, Sender, WorkerStep
 from .topology import room_of, same_room, served
+from .transfer_queue import has_waiting
 
 
 def is_submitted(s: Drain, request: int) -> int:
@@ -45,7 +46,7 @@ def is_forgotten(s: Drain, prefill: int) -> int:
     busy = s.scheduler_step[prefill] != SchedulerStep.IDLE
     busy |= s.bootstrap_step[prefill] != BootstrapStep.IDLE
     busy |= s.worker_step[prefill] != WorkerStep.IDLE
-    busy |= s.queue[prefill].length != 0
+    busy |= has_waiting(s, prefill)
     for decode in served(s, prefill):
         busy |= s.control[decode, prefill].length != 0
         busy |= s.nic[prefill, decode].length != 0

@@ -7,8 +7,20 @@ is _deferred_abort_ack_tracker. docs/conformance.md maps every field and action.
 
 from __future__ import annotations
 
-from ..language import State, between, channel, field, flag, ghost, maybe, upto
-from .indices import Chunk, DecodeRank, Deferral, Owner, PrefillRank, Request, Room, SendFault, Slot
+from ..language import UNBOUNDED, State, between, channel, field, flag, ghost, maybe, upto
+from .indices import (
+    Backlog,
+    Chunk,
+    DecodeRank,
+    Deferral,
+    Generation,
+    Owner,
+    PrefillRank,
+    Request,
+    Room,
+    SendFault,
+    Slot,
+)
 from .knobs import Setting
 from .messages import Control, QueuedChunk, Report, Write
 from .steps import (
@@ -43,7 +55,7 @@ class Drain(State[Setting]):
     cancelled = field(
         flag, DecodeRank, Request, means="the rank has handled the client's abort; the next poll takes it"
     )
-    generation = field(upto(Request), DecodeRank, means="how many holds this decode process has armed")
+    generation = field(upto(Generation), DecodeRank, means="how many holds this decode process has armed")
     engine = field(Engine, means="whether decode is paused")
     decode_step = field(DecodeStep, DecodeRank, means="where the decode scheduler is")
     decode_request = field(Request, DecodeRank, means="the request it is at")
@@ -53,7 +65,7 @@ class Drain(State[Setting]):
         flag, DecodeRank, Room, PrefillRank, means="the rank has reported success (prefill_response_tracker)"
     )
     tracker = field(flag, DecodeRank, Room, means="acks of the room are counted (tracker armed)")
-    tracker_generation = field(upto(Request), DecodeRank, Room, means="the generation whose acks count")
+    tracker_generation = field(upto(Generation), DecodeRank, Room, means="the generation whose acks count")
     acked = field(flag, DecodeRank, Room, PrefillRank, means="the prefill rank's ack has been counted")
     # decode: memory
     owner = field(maybe(Owner), DecodeRank, Slot, means="whoever may use the slot; none if it is free")
@@ -82,7 +94,7 @@ class Drain(State[Setting]):
     )
     target = field(flag, PrefillRank, Room, DecodeRank, means="an ack is owed to the decode rank (deferred ack target)")
     target_generation = field(
-        upto(Request), PrefillRank, Room, DecodeRank, means="the generation that the ack will carry"
+        upto(Generation), PrefillRank, Room, DecodeRank, means="the generation that the ack will carry"
     )
     poisoned = field(flag, PrefillRank, Room, means="the room must never be acknowledged as drained")
     # prefill: bootstrap thread
@@ -90,7 +102,7 @@ class Drain(State[Setting]):
     bootstrap_room = field(Room, PrefillRank, means="the room of the ABORT it handles")
     bootstrap_from = field(DecodeRank, PrefillRank, means="the decode rank whose ABORT it handles")
     bootstrap_active = field(flag, PrefillRank, means="the room was active when the thread looked")
-    bootstrap_generation = field(upto(Request), PrefillRank, means="the generation of the ABORT it handles")
+    bootstrap_generation = field(upto(Generation), PrefillRank, means="the generation of the ABORT it handles")
     # prefill: transfer worker
     worker_step = field(WorkerStep, PrefillRank, means="where the worker is within its chunk")
     worker_request = field(Request, PrefillRank, means="the request whose pages its chunk reads")
@@ -103,6 +115,9 @@ class Drain(State[Setting]):
         maybe(Request), PrefillRank, DecodeRank, means="whose memory it writes to, as it found it for the chunk"
     )
     completed = field(flag, PrefillRank, DecodeRank, means="the call in flight has all its completions")
+    # prefill: the transfer queue, where chunks are not told apart
+    backlog = field(upto(Backlog), PrefillRank, means="chunks that wait for the worker, the request's last excepted")
+    last_waits = field(flag, PrefillRank, means="the request's last chunk waits, behind the others")
     # environment
     dead = field(flag, PrefillRank, means="the process of the prefill rank has died")
     restarts = field(upto(Request), means="restarts of decode so far")
@@ -120,7 +135,7 @@ class Drain(State[Setting]):
         Report,
         PrefillRank,
         DecodeRank,
-        capacity=lambda sizes: 3 * sizes[Request],
+        capacity=lambda sizes: (4 if sizes[Generation] == UNBOUNDED else 3) * sizes[Request],
         means="a prefill rank to a decode rank, one socket",
     )
     aux = channel(
@@ -140,7 +155,7 @@ class Drain(State[Setting]):
         Write,
         PrefillRank,
         DecodeRank,
-        capacity=lambda sizes: 1 + sizes[SendFault] + sizes[Deferral],
+        capacity=lambda sizes: 1 + (1 if sizes[SendFault] == UNBOUNDED else sizes[SendFault]) + sizes[Deferral],
         means="writes launched and not landed, in the order of their queue pair: nobody can recall them",
     )
     # ghosts: what really happened

@@ -19,6 +19,7 @@ from .room_status import is_open, settle_targets, update_status
 from .state import Drain
 from .steps import BootstrapStep, Fate, SendFailure, Status, WorkerStep
 from .topology import room_of, served, writes
+from .transfer_queue import take
 
 LANE = "prefill {prefill} worker"
 
@@ -33,7 +34,7 @@ def at(s: Drain, prefill: int, step: WorkerStep) -> int:
 def dequeue(s: Drain, prefill: PrefillRank) -> None:
     """The worker takes the oldest chunk of its queue. Nothing counts it yet, unless it was put back."""
     require(s.worker_step[prefill] == WorkerStep.IDLE)
-    chunk = s.queue[prefill].receive()
+    chunk = take(s, prefill)
     s.worker_request[prefill] = chunk.request
     s.worker_chunk[prefill] = chunk.chunk
     s.worker_last[prefill] = chunk.last
