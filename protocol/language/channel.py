@@ -28,7 +28,8 @@ from .errors import ChannelFault, DeclarationError, IndexFault, ModelFault
 from .state import Event, Layout, Scalar, State, Table, check_name, check_shape
 
 M = TypeVar("M", bound="Message")
-MAX_CAPACITY = 16
+MAX_CAPACITY = 4096
+"""A larger channel is taken for a mistake. What can be traced is far smaller (see the tracer)."""
 Capacity = int | Callable[[Sizes], int]
 
 
