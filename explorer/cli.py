@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TABLE_WIDTH = 120
 SEARCHES_SHOWN = 8
-FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf")
+FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf", "pytest")
 
 
 class _Group(click.Group):
@@ -276,7 +276,7 @@ def _print_not_asked() -> None:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 def show(trace_file: Path, form: str, output: Path | None) -> None:
-    """Executes a saved trace again and draws it as a sequence diagram.
+    """Executes a saved trace again and draws it as a sequence diagram, or writes it as a test.
 
     svg, png and pdf are drawn by Graphviz, and need --output.
     """
@@ -307,10 +307,11 @@ def _text_renderer(form: str) -> Callable[[Trace], str]:
     from .render_graphviz import dot_source
     from .render_itf import itf
     from .render_mermaid import mermaid
+    from .render_pytest import pytest_source
 
     if form == "terminal":
         return _terminal_text
-    return {"mermaid": mermaid, "dot": dot_source, "itf": itf}[form]
+    return {"mermaid": mermaid, "dot": dot_source, "itf": itf, "pytest": pytest_source}[form]
 
 
 def _terminal_text(trace: Trace) -> str:

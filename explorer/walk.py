@@ -55,6 +55,13 @@ class Kept(Generic[A]):
         self._answers: list[A | None] = [None] * questions
         self._askers: list[set[int]] = [set() for _ in range(cells)]
 
+    def copy(self, ask: Callable[[int], tuple[A, Iterable[int]]]) -> Kept[A]:
+        """The same answers about equal values, which others ask from now on."""
+        made = Kept(0, 0, ask)
+        made._answers = list(self._answers)
+        made._askers = [set(askers) for askers in self._askers]
+        return made
+
     def __getitem__(self, number: int) -> A:
         answer = self._answers[number]
         if answer is None:
@@ -99,6 +106,19 @@ class Walk:
         self._moves = Kept(len(model.instances), len(initial), self._find_moves)
         self._holding = Kept(len(properties), len(initial), self._find_holding)
         self._unchecked = set(range(len(properties)))
+        self._stale = set(range(len(model.instances)))
+        self._enabled: set[int] = set()
+
+    def fork(self) -> Walk:
+        """A walk that goes on from here by itself; what is known of the state is not worked out again."""
+        other = Walk(self.model, self.properties, self.initial)
+        other.taken = list(self.taken)
+        other._values = list(self._values)
+        other._moves = self._moves.copy(other._find_moves)
+        other._holding = self._holding.copy(other._find_holding)
+        other._unchecked = set(self._unchecked)
+        other._stale, other._enabled = set(self._stale), set(self._enabled)
+        return other
 
     @property
     def values(self) -> Values:
@@ -109,6 +129,16 @@ class Walk:
         """The ways in which an instance can step now: none if it is disabled. Raises ModelFault."""
         return self._moves[number]
 
+    def enabled(self) -> list[int]:
+        """The instances that can step now, in the order of the model. Raises ModelFault."""
+        for number in sorted(self._stale):
+            if self._moves[number]:
+                self._enabled.add(number)
+            else:
+                self._enabled.discard(number)
+            self._stale.discard(number)
+        return sorted(self._enabled)
+
     def take(self, number: int, move: Move) -> set[int]:
         """Takes a step. Gives the numbers of the instances that may now be able to do something else."""
         self.taken.append((number, move.chosen))
@@ -118,7 +148,9 @@ class Walk:
                 self._values[position] = value
                 changed.append(position)
         self._unchecked |= self._holding.change(changed)
-        return self._moves.change(changed)
+        touched = self._moves.change(changed)
+        self._stale |= touched
+        return touched
 
     def violated(self) -> Property | None:
         """The first property that is false now. Only those are evaluated again that the last steps may have changed."""
@@ -132,9 +164,11 @@ class Walk:
         """Whether the probe's predicate is true now."""
         return truth_of(probe.function, self._state(Glance(self._values), access=Access.PROPERTY), probe.name)
 
-    def is_terminal(self) -> bool:
-        """Whether the run may end here."""
-        return bool(self.model.terminal(self._state(Glance(self._values), access=Access.PROPERTY)))
+    def is_stuck(self) -> bool:
+        """Whether nothing is possible, though the run may not end here."""
+        if self.enabled():
+            return False
+        return not self.model.terminal(self._state(Glance(self._values), access=Access.PROPERTY))
 
     def recipe(self) -> list[tuple[str, tuple[int, ...]]]:
         """The steps so far, for `rerun`: the label of each instance and what it chose."""
