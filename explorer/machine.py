@@ -11,26 +11,28 @@ always the first that is possible in the order of the model, which tells its sto
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from random import SystemRandom
-from typing import NoReturn
+from random import Random, SystemRandom
+from zlib import crc32
 
-from hypothesis import core, seed, settings, target
+from hypothesis import Phase, core, seed, settings, target
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ..properties.cases import Question
 from ..properties.check import Check
-from ..protocol.language import ModelFault
+from .course import Course, Watch
 from .failure import Failure
-from .pace import SLOWEST, STEEPNESS, Pace, pick_of, possible_steps
+from .pace import Pace, pick_of
 from .walk import Walk
 
-STEPS = 200
+STEPS = 50
 """Steps of an example, over all its runs, unless settings say otherwise."""
 FAULTS = 6
 """Environment steps of a run, at most."""
-PICKS = 2**16
+DRAWS = 2**16
+BURST = 40
+"""Steps by one draw, at most."""
+NUMBERS = st.integers(0, DRAWS - 1)
 
 
 class Failed(AssertionError):
@@ -48,12 +50,14 @@ def state_machine(
     asked: Check | Question,
     *,
     faults: int = FAULTS,
+    burst: int = BURST,
     seed_with: int | None = None,
-    watch: Callable[[Walk], None] | None = None,
+    watch: Watch | None = None,
 ) -> type[RuleBasedStateMachine]:
     """A state machine whose test fails where a run breaks a property, the language's rules, or gets stuck.
 
-    `faults` is the largest number of steps of `check.unfair_actions` in a run; `seed_with` the seed of Hypothesis
+    `faults` is the largest number of steps of `check.unfair_actions` in a run, `burst` that of steps by one draw;
+    `seed_with` the seed of Hypothesis
     (default: the one that pytest is given, or a fresh one; each failure names it). `watch` is called at the beginning
     of each run and after each step.
     """
@@ -62,86 +66,76 @@ def state_machine(
     fresh = [Walk(check.model, check.properties, initial) for initial in check.model.initial_states()]
     seeded = _seed() if seed_with is None else seed_with
     kinds: dict[str, type[Failed]] = {}
-    beginning = {
-        "initial": st.integers(0, len(fresh) - 1),
-        "steepness": st.sampled_from(STEEPNESS),
-        "slowness": st.lists(st.integers(0, SLOWEST), min_size=pace.count, max_size=pace.count),
-        "faults": st.integers(0, faults),
-    }
 
     class Machine(RuleBasedStateMachine):
         """Runs of the model, one after the other."""
 
-        walk: Walk
-
         def __init__(self) -> None:
             super().__init__()
             self.fired: set[str] = set()
+            self.drawn = 0
 
-        def start(self, initial: int, steepness: int, slowness: list[int], faults: int) -> None:
-            """A run begins."""
-            self.walk = fresh[initial]
-            self.weights = pace.weights(steepness, slowness)
-            self.faults = faults
-            self.properties_hold()
-            self.look()
-            self.walk = self.walk.fork()  # what has just been found out about the state serves all runs from it
+        def scattered(self, draw: int) -> int:
+            """A number that follows from all draws of the example so far; 0 stays 0.
 
-        def look(self) -> None:
-            """Finds what is possible now."""
-            if watch:
-                watch(self.walk)
-            try:
-                excluded = () if self.faults else pace.unfair
-                self.possible = possible_steps(self.walk, self.weights, excluded)
-                stuck = not self.possible and check.deadlock and self.walk.is_stuck()
-            except ModelFault:
-                self.fail("no_fault")
-            if stuck:
-                self.fail("no_deadlock")
+            Hypothesis likes to make an example from parts of another one, which would be the same runs again.
+            """
+            self.drawn = crc32(b"%d %d" % (self.drawn, draw)) if draw else self.drawn
+            return self.drawn % DRAWS if draw else 0
 
-        def fail(self, subject: str) -> NoReturn:
-            """Hypothesis takes failures of the same type and place for the same: each subject has a type."""
-            kind = kinds.setdefault(subject, type(f"{subject}_fails", (Failed,), {}))
-            raise kind(Failure(check, subject, self.walk.initial, self.walk.recipe(), source, seeded))
+        def begin(self, draw: int) -> None:
+            """A run begins; 0 is the calmest one, without environment steps."""
+            start = fresh[self.scattered(draw) % len(fresh)]
+            weights = pace.weights(self.scattered(draw))
+            budget = 1 + self.scattered(draw) % faults if draw and faults else 0
+            self.course = Course(check, start, weights, pace.unfair, budget, watch)
+            self.course.walk = start.fork()  # what has been found out about the first state serves all runs
+            self.check_course()
 
-        @initialize(**beginning)
-        def begin(self, initial: int, steepness: int, slowness: list[int], faults: int) -> None:
-            """The first run."""
-            self.start(initial, steepness, slowness, faults)
+        def check_course(self) -> None:
+            """Fails with a type of its own for each subject: Hypothesis takes what is alike for the same failure."""
+            subject = self.course.failed
+            if subject:
+                kind = kinds.setdefault(subject, type(f"{subject}_fails", (Failed,), {}))
+                walk = self.course.walk
+                raise kind(Failure(check, subject, walk.initial, walk.recipe(), source, seeded))
 
-        @precondition(lambda self: not self.possible)
-        @rule(**beginning)
-        def begin_again(self, initial: int, steepness: int, slowness: list[int], faults: int) -> None:
-            """A run is over; another one begins."""
-            self.start(initial, steepness, slowness, faults)
+        @initialize(draw=NUMBERS)
+        def begin_first(self, draw: int) -> None:
+            """The first run of the example."""
+            self.begin(draw)
 
-        @precondition(lambda self: bool(self.possible))
-        @rule(pick=st.integers(0, PICKS - 1))
+        @rule(pick=NUMBERS)
         def step(self, pick: int) -> None:
-            """One of the possible steps."""
-            step = pick_of(self.possible, pick, PICKS)
+            """One of the possible steps; where there is none, the run is over, and another one begins."""
+            if not self.course.possible:
+                self.begin(pick)
+                return
+            step = pick_of(self.course.possible, self.scattered(pick), DRAWS)
             self.fired.add(check.model.instances[step.number].action.name)
-            self.faults -= step.number in pace.unfair
-            self.walk.take(step.number, step.move)
-            self.look()
+            self.course.take(step)
+            self.check_course()
+
+        @rule(draw=NUMBERS, length=st.integers(1, burst))
+        def go_on(self, draw: int, length: int) -> None:
+            """Several steps by one draw, each looked at like any other."""
+            chance = Random(self.scattered(draw))
+            for _ in range(length):
+                self.step(chance.randrange(DRAWS))
 
         @invariant()
         def properties_hold(self) -> None:
-            """Every property of the check."""
-            try:
-                broken = self.walk.violated()
-            except ModelFault:
-                self.fail("no_fault")
-            if broken:
-                self.fail(broken.name)
+            """Every property of the check, no fault, no deadlock."""
+            self.check_course()
 
         def teardown(self) -> None:
             """Hypothesis is told how much of the model the example has seen."""
             target(float(len(self.fired)), label="actions that fired")
 
     Machine.__name__ = Machine.__qualname__ = re.sub(r"\W+", "_", check.model.name)
-    Machine.TestCase.settings = settings(Machine.TestCase.settings, stateful_step_count=STEPS)
+    Machine.TestCase.settings = settings(
+        Machine.TestCase.settings, stateful_step_count=STEPS, phases=set(Phase) - {Phase.shrink, Phase.explain}
+    )
     return seed(seeded)(Machine)
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from random import Random
 
 from ..properties.check import Check
 from .walk import Move, Walk
 
 SLOWEST = 2
 """A thread or environment step is 0 .. so many powers less eager than the most eager one."""
-STEEPNESS = (4, 64)
-"""The base of these powers. With the larger one, the slow wait until hardly anybody else can move."""
+STEEPNESS = 4
+"""The base of these powers."""
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Possible:
 
 
 class Pace:
-    """The threads and environment steps of a check, whose eagerness a run draws: `count` numbers from 0 to SLOWEST."""
+    """The threads and environment steps of a check, whose eagerness a run draws."""
 
     def __init__(self, check: Check) -> None:
         instances = check.model.instances
@@ -38,16 +39,27 @@ class Pace:
         names = [each.lane for each in instances]
         names += [instances[number].action.name for number in sorted(self.unfair)]
         places = {name: place for place, name in enumerate(dict.fromkeys(names))}
-        self.count = len(places)
+        self._count = len(places)
         self._drawn_by = [
             [places[each.lane], *([places[each.action.name]] if number in self.unfair else [])]
             for number, each in enumerate(instances)
         ]
 
-    def weights(self, steepness: int, slowness: Sequence[int]) -> list[int]:
-        """The weight of each instance. An environment step is as slow as its thread and itself together."""
+    def weights(self, temper: int) -> list[int]:
+        """The weight of each instance. With temper 0, all are equal; any other one stands for a draw of its own.
+
+        Half of the draws give each thread and each environment step one of a few degrees, an environment step that of
+        its thread as well. The others put all in an order, in which the earlier nearly always go first.
+        """
+        if temper == 0:
+            return [1] * len(self._drawn_by)
+        chance = Random(temper)
+        if chance.random() < 0.5:
+            order = chance.sample(range(self._count), self._count)
+            return [STEEPNESS ** order[places[-1]] for places in self._drawn_by]
+        slowness = [chance.randint(0, SLOWEST) for _ in range(self._count)]
         most = 2 * SLOWEST
-        return [steepness ** (most - sum(slowness[place] for place in places)) for places in self._drawn_by]
+        return [STEEPNESS ** (most - sum(slowness[place] for place in places)) for places in self._drawn_by]
 
 
 def possible_steps(walk: Walk, weights: Sequence[int], excluded: Collection[int]) -> list[Possible]:
