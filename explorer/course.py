@@ -48,13 +48,16 @@ class Course:
     def _look(self) -> None:
         if self._watch:
             self._watch(self.walk)
-        try:
-            broken = self.walk.violated()
-            self.possible = possible_steps(self.walk, self.weights, () if self.budget > 0 else self._unfair)
-            stuck = not self.possible and self.check.deadlock and self.walk.is_stuck()
-        except ModelFault:
-            self.failed, self.possible = NO_FAULT, []
-            return
-        if broken or stuck:
-            self.failed = broken.name if broken else NO_DEADLOCK
-            self.possible = []
+        self.failed = failure_in(self.check, self.walk)
+        excluded = () if self.budget > 0 else self._unfair
+        self.possible = [] if self.failed else possible_steps(self.walk, self.weights, excluded)
+
+
+def failure_in(check: Check, walk: Walk) -> str:
+    """What fails in the state that a walk has come to: a property, NO_FAULT or NO_DEADLOCK; empty if nothing does."""
+    try:
+        broken = walk.violated()
+        stuck = check.deadlock and walk.is_stuck()
+    except ModelFault:
+        return NO_FAULT
+    return broken.name if broken else NO_DEADLOCK if stuck else ""

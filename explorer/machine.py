@@ -22,14 +22,13 @@ from ..properties.cases import Question
 from ..properties.check import Check
 from .course import Course, Watch
 from .failure import Failure
-from .pace import Pace, pick_of
+from .pace import DRAWS, Pace, pick_of
 from .walk import Walk
 
 STEPS = 50
 """Steps of an example, over all its runs, unless settings say otherwise."""
 FAULTS = 6
 """Environment steps of a run, at most."""
-DRAWS = 2**16
 BURST = 40
 """Steps by one draw, at most."""
 NUMBERS = st.integers(0, DRAWS - 1)

@@ -15,6 +15,8 @@ from .walk import Move, Walk
 
 SLOWEST = 2
 """A thread or environment step is 0 .. so many powers less eager than the most eager one."""
+DRAWS = 2**16
+"""How many different draws there are of what decides a step."""
 STEEPNESS = 4
 """The base of these powers."""
 
@@ -69,8 +71,7 @@ def possible_steps(walk: Walk, weights: Sequence[int], excluded: Collection[int]
     """
     return [
         Possible(max(1, weights[number] // len(moves)), number, move)
-        for number in walk.enabled()
-        if number not in excluded
+        for number in walk.enabled(excluded)
         for moves in (walk.moves(number),)
         for move in moves
     ]

@@ -6,7 +6,7 @@ changes, and a walk through a large model executes, after each step, only what t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -129,15 +129,22 @@ class Walk:
         """The ways in which an instance can step now: none if it is disabled. Raises ModelFault."""
         return self._moves[number]
 
-    def enabled(self) -> list[int]:
-        """The instances that can step now, in the order of the model. Raises ModelFault."""
-        for number in sorted(self._stale):
+    def enabled(self, excluded: Collection[int] = ()) -> list[int]:
+        """The instances that can step now, but for the excluded ones, which are not tried. In the order of the model.
+
+        Raises ModelFault.
+        """
+        for number in sorted(self._stale.difference(excluded)):
             if self._moves[number]:
                 self._enabled.add(number)
             else:
                 self._enabled.discard(number)
             self._stale.discard(number)
-        return sorted(self._enabled)
+        return sorted(self._enabled.difference(excluded))
+
+    def can_move(self) -> bool:
+        """Whether any instance can step now. Raises ModelFault."""
+        return bool(self._enabled - self._stale) or bool(self.enabled())
 
     def take(self, number: int, move: Move) -> set[int]:
         """Takes a step. Gives the numbers of the instances that may now be able to do something else."""
@@ -166,7 +173,7 @@ class Walk:
 
     def is_stuck(self) -> bool:
         """Whether nothing is possible, though the run may not end here."""
-        if self.enabled():
+        if self.can_move():
             return False
         return not self.model.terminal(self._state(Glance(self._values), access=Access.PROPERTY))
 

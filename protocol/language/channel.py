@@ -265,7 +265,7 @@ class Fifo(Generic[M]):
 
     def waiting(self) -> Iterator[M]:
         """The messages in the channel, oldest first, left in their places."""
-        for place in range(self._bound.capacity):
+        for place in self._places_in_use():
             if place < self.length:
                 yield self._message(place)
 
@@ -273,14 +273,14 @@ class Fifo(Generic[M]):
         """Whether a message in the channel satisfies a test: one condition, in which nothing branches if the test
         does not (it combines its own with & and |)."""
         found = 0
-        for place in range(self._bound.capacity):
+        for place in self._places_in_use():
             found |= (place < self.length) & test(self._message(place))
         return found
 
     def count(self, test: Callable[[M], int]) -> int:
         """How many messages in the channel satisfy a test, without a branch as in `some`."""
         found = 0
-        for place in range(self._bound.capacity):
+        for place in self._places_in_use():
             found = found + ((place < self.length) & test(self._message(place)))
         return found
 
@@ -339,6 +339,11 @@ class Fifo(Generic[M]):
         for name, position in self._places.messages[at].items():
             self._state.write(position, parts[name])
         self._set_length(at + 1)
+
+    def _places_in_use(self) -> Sequence[int]:
+        """The places at which there may be a message: all of them where the length is symbolic."""
+        length = self.length
+        return range(length if isinstance(length, int) else self._bound.capacity)  # pyright: ignore[reportUnnecessaryIsInstance]
 
     def _message(self, place: int) -> M:
         read = self._state.read
