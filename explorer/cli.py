@@ -19,6 +19,8 @@ from ..protocol.language.errors import DraincheckError
 from .console import note, print_wide
 from .hold import hold
 from .operate import gate, metrics
+from .prove import prove
+from .simulate import simulate
 from .sizing import risk, size
 
 if TYPE_CHECKING:
@@ -457,3 +459,5 @@ main.add_command(metrics)
 main.add_command(size)
 main.add_command(risk)
 main.add_command(hold)
+main.add_command(prove)
+main.add_command(simulate)

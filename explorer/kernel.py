@@ -52,7 +52,7 @@ _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 
 
-def _loop(function: Any) -> Any:
+def compiled_loop(function: Any) -> Any:
     """Compiles a loop when it is first called, and keeps it on disk where there is a place to keep it."""
     try:
         return njit(cache=True, nogil=True)(function)
@@ -137,20 +137,20 @@ def _find(states: Any, slots: Any, shift: Any, h: Any, words: Any, at: Any, shap
         slot = (slot + _ONE) & mask
 
 
-@_loop
+@compiled_loop
 def owner(words: Any, shape: Any, partitions: Any) -> Any:
     """The number of the partition that a state belongs to, by hash bits that slots and tags do not use."""
     return np.int64(_digest(words, _ZERO, shape) & _OWNER_MASK) % partitions
 
 
-@_loop
+@compiled_loop
 def lookup(states: Any, slots: Any, shift: Any, words: Any, shape: Any) -> Any:
     """The position of the state `words`, or -1."""
     slot = _find(states, slots, shift, _digest(words, _ZERO, shape), words, _ZERO, shape)
     return np.int64(slots[slot] & _ID_MASK) - 1
 
 
-@_loop
+@compiled_loop
 def insert(states: Any, slots: Any, shift: Any, words: Any, shape: Any, count: Any) -> Any:
     """The position of the state `words`; if it is new, it is appended and the result is -1 - position."""
     h = _digest(words, _ZERO, shape)
@@ -163,7 +163,7 @@ def insert(states: Any, slots: Any, shift: Any, words: Any, shape: Any, count: A
     return -1 - count
 
 
-@_loop
+@compiled_loop
 def double(old: Any, new: Any, bits: Any) -> Any:
     """Moves the entries of a table of 2**bits slots into an empty one of twice the size. False if it cannot.
 
@@ -197,7 +197,7 @@ def double(old: Any, new: Any, bits: Any) -> Any:
     return True
 
 
-@_loop
+@compiled_loop
 def enter(states: Any, slots: Any, shift: Any, shape: Any, count: Any) -> None:
     """Enters the first `count` states into an empty table of slots: the plain way to grow."""
     mask = u(len(slots) - 1)
@@ -209,7 +209,7 @@ def enter(states: Any, slots: Any, shift: Any, shape: Any, count: Any) -> None:
         slots[slot] = _tag(h) | u(position + 1)
 
 
-@_loop
+@compiled_loop
 def advance(
     expand: Any,
     terminal: Any,
@@ -305,7 +305,7 @@ def advance(
     return reason
 
 
-@_loop
+@compiled_loop
 def edges(
     expand: Any,
     states: Any,

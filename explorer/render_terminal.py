@@ -80,6 +80,9 @@ def terminal_text(trace: Trace, width: int = WIDTH) -> str:
 def _head(trace: Trace, width: int) -> list[Text]:
     style = "bold red" if trace.kind != "witness" else "bold green"
     lines = [*_flow([(headline(trace), style)], width, 0), *_flow([(one_line(trace.sentence), "")], width, 0)]
+    if trace.begins:
+        first, *more = trace.begins
+        lines += _flow([(f"begins with {first}", "dim"), *((each, "dim") for each in more)], width, 0)
     if has_ghosts(trace):
         lines += _flow([(LEGEND, "dim")], width, 0)
     return [*lines, Text()]

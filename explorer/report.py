@@ -15,7 +15,7 @@ from .verify import EXPLANATION, Row, Run, Verdict
 FORMAT = "draincheck-verify"
 VERSION = 1
 
-_STYLE: Mapping[Verdict, str] = {
+STYLE: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "bold red",
     Verdict.LEAKS: "bold magenta",
     Verdict.DELAYS: "dark_orange",
@@ -23,6 +23,7 @@ _STYLE: Mapping[Verdict, str] = {
     Verdict.UNDETERMINED: "magenta",
     Verdict.SAFE: "green",
 }
+"""How a verdict looks in a terminal."""
 
 
 def table(rows: Sequence[Row]) -> Table:
@@ -46,7 +47,7 @@ def table(rows: Sequence[Row]) -> Table:
 def _verdicts(row: Row) -> Text:
     """The verdict, and every other class that was found to apply."""
     classes = dict.fromkeys((row.verdict, *(finding.verdict for finding in row.findings)))
-    return Text(", ").join(Text(verdict, style=_STYLE[verdict]) for verdict in classes)
+    return Text(", ").join(Text(verdict, style=STYLE[verdict]) for verdict in classes)
 
 
 def _cut_short(run: Run) -> str:
@@ -162,7 +163,7 @@ def history_table(chapters: Sequence[Chapter]) -> Table:
             Text(change.name),
             numbers,
             Text(failing if chapter.as_said else f"{failing}; expected: {change.property} alone, and nothing with it"),
-            Text(chapter.verdict, style=_STYLE[chapter.verdict]) if chapter.verdict else "-",
+            Text(chapter.verdict, style=STYLE[chapter.verdict]) if chapter.verdict else "-",
             str(len(chapter.trace)) if chapter.trace else "-",
         )
     return result

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from ..models.model import Model, SlotView, Step, Values
 from ..properties.check import Check
 from ..properties.property import Probe, Promise, Property, Violation
-from ..protocol.language import Domain, DraincheckError, Event, Instance, ModelFault, flag
+from ..protocol.language import Access, Domain, DraincheckError, Event, Instance, ModelFault, flag
 
 
 class ReplayError(DraincheckError):
@@ -60,9 +60,12 @@ class TraceStep:
 class Trace:
     """A run from an initial state, why it is shown, and how to make it again.
 
-    `kind` is "violation", "witness", "deadlock", "fault" or "promise"; `subject` names the property, probe or promise and
-    `sentence` says it. `source` describes the check so that a saved trace can be executed again (see storage.py).
+    `kind` is "violation", "witness", "deadlock", "fault", "promise" or "induction"; `subject` names the property, probe
+    or promise and `sentence` says it. An induction begins in a state that need not be reachable. `source` describes the
+    check so that a saved trace can be executed again (see storage.py).
     `pending` lists messages that are still on their way at the end.
+
+    `begins` describes the first state where it is no initial one: the cells that are not as they begin.
 
     A broken promise has a `loop`: the steps behind the first `loop` ones repeat for ever; if there are none, the run
     ends. `unfair` names the actions that need not happen in it, even if they always can.
@@ -84,6 +87,7 @@ class Trace:
     source: Mapping[str, object] = field(default_factory=dict[str, object])
     loop: int | None = None
     unfair: tuple[str, ...] = ()
+    begins: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -209,6 +213,33 @@ def promise_trace(
     return replace(made, loop=loop, unfair=check.unfair_actions)
 
 
+def induction_trace(
+    model: Model,
+    prop: Property,
+    states: Sequence[Values],
+    source: Mapping[str, object],
+    instance: Instance | None = None,
+) -> Trace:
+    """The trace of a row of states that is in the way of a proof; it may begin in a state that no run reaches.
+
+    Raises ReplayError if it is no row of steps, or the property holds in its last state.
+    """
+    taken = [
+        _step_between(model, number, here, there, (instance,) if instance else model.instances)
+        for number, (here, there) in enumerate(pairwise(states), 1)
+    ]
+    violation = prop.violation(model, states[-1])
+    if violation is None:
+        raise ReplayError(f"{model.name}: {prop.name} holds at the end of the row of states that is said to break it")
+    begins = tuple(
+        f"{cell.name} = {cell.domain.show(value)}"
+        for cell, value in zip(model.layout.cells, states[0], strict=True)
+        if value != cell.domain.start and "." not in cell.field  # what a channel holds is shown as messages
+    )
+    made = _trace(model, "induction", prop.name, prop.sentence, violation, states[0], taken, source)
+    return replace(made, begins=begins)
+
+
 def _trace(
     model: Model,
     kind: str,
@@ -219,7 +250,7 @@ def _trace(
     taken: Sequence[Step],
     source: Mapping[str, object],
 ) -> Trace:
-    wires = _Wires(model)
+    wires = _Wires(model, initial)
     steps: list[TraceStep] = []
     before = initial
     for number, step in enumerate(taken, 1):
@@ -279,12 +310,23 @@ def _part_words(name: str, domain: Domain, value: int) -> str:
     return f"{name} {shown}" if shown.isdigit() else shown
 
 
+def _when(step: int) -> str:
+    """When a message was sent; 0 stands for before the run."""
+    return f"sent in step {step}" if step else "on its way from the start"
+
+
 class _Wires:
     """Which message was sent by whom, while a run is followed."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, values: Values) -> None:
         self._model = model
         self._queues: dict[tuple[str, tuple[int, ...]], deque[tuple[str, int, str]]] = {}
+        state = model.state_of(values, access=Access.PROPERTY)
+        for name, channel in model.layout.channels.items():
+            for key in product(*(range(model.sizes[kind]) for kind in channel.shape)):
+                waiting = [message.parts for message in channel.of(state, key).waiting()]
+                texts = [self._text(Event("send", name, key, parts)) for parts in waiting]
+                self._queues[name, key] = deque(("", 0, text) for text in texts)
 
     def apply(
         self, events: Sequence[Event], lane: str, number: int
@@ -300,7 +342,7 @@ class _Wires:
                     sends.append(text)
                 case "receive":
                     source, sent_in, text = queue.popleft()
-                    arrow = Arrow(source, lane, f"{text} (sent in step {sent_in})")
+                    arrow = Arrow(source or lane, lane, f"{text} ({_when(sent_in)})")
                 case "remove":
                     notes.append(f"takes away {queue[event.parts['place']][2]}")
                     del queue[event.parts["place"]]
@@ -321,7 +363,7 @@ class _Wires:
     def pending(self) -> tuple[str, ...]:
         """Messages that nobody has received."""
         return tuple(
-            f"{text} (sent in step {number} by {lane})"
+            f"{text} ({_when(number)}{f' by {lane}' if lane else ''})"
             for queue in self._queues.values()
             for lane, number, text in queue
         )

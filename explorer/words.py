@@ -32,6 +32,8 @@ def headline(trace: Trace) -> str:
             what = f"a step breaks the rules after {steps}"
         case "promise":
             what = f"{trace.subject} is broken: pending for ever after {steps}"
+        case "induction":
+            what = f"{trace.subject} is broken by {steps} from a state that may be unreachable"
         case other:
             what = f"{other} of {trace.subject} after {steps}"
     return one_line(f"{trace.model}: {what}")

@@ -40,6 +40,7 @@ STORY = (
     transfer_worker.report_outcome,
     transfer_worker.uncount,
     decode_receiver.receive_status,
+    decode_receiver.conclude_transfer,
     decode_receiver.receive_aux,
     decode_receiver.receive_aux_in_order,
     decode_scheduler.pretend_success,
@@ -103,7 +104,8 @@ STORY = (
     victim.victim_takes_buffer,
     victim.victim_finishes,
     nic.land,
-    lives.renew,
+    lives.take_fresh_number,
+    lives.use_number_again,
     lives.come_again,
     lives.arm_elsewhere,
 )
@@ -141,7 +143,8 @@ ENVIRONMENT = frozenset(
         death.prefill_dies,
         victim.victim_takes,
         victim.victim_takes_buffer,
-        lives.renew,
+        lives.take_fresh_number,
+        lives.use_number_again,
         lives.come_again,
         lives.arm_elsewhere,
     }

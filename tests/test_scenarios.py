@@ -24,6 +24,7 @@ SWITCHES = {
     transfer_worker.send_aux,
     transfer_worker.aux_returns,
     decode_receiver.receive_aux,
+    decode_receiver.conclude_transfer,
     memory.restore_ends,
     memory.give_up_restore,
 }

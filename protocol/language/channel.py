@@ -199,6 +199,10 @@ class BoundChannel(Generic[M]):
             self._places[key] = Places(locate("length"), messages)
         return self._places[key]
 
+    def of(self, state: State[Any], key: tuple[int, ...]) -> Fifo[M]:
+        """One of the channels, in a state."""
+        return Fifo(state, self, key)
+
     def lengths(self, state: State[Any]) -> Sequence[int]:
         """How many messages wait in each of the channels, in index order."""
         first = state.layout.base[f"{self.name}.length"]

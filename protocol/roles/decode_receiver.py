@@ -6,7 +6,7 @@ mooncake/conn.py: start_decode_thread; common/conn.py: apply_prefill_status, han
 from __future__ import annotations
 
 from ..language import action, require
-from .indices import DecodeRank, PrefillRank
+from .indices import DecodeRank, PrefillRank, Room
 from .messages import ReportKind
 from .nic import fill_buffer, note_ack
 from .state import Drain
@@ -32,11 +32,26 @@ def receive_status(s: Drain, decode: DecodeRank, prefill: PrefillRank) -> None:
         s.poll[decode, room] = Poll.FAILED
         return
     s.responded[decode, room, prefill] = True
+    if s.knobs.endless:
+        return
     for other in writers(s, decode):
         if not s.responded[decode, room, other]:
             return
     if s.poll[decode, room] != Poll.FAILED:
         s.poll[decode, room] = Poll.SUCCESS
+
+
+@action(LANE)
+def conclude_transfer(s: Drain, decode: DecodeRank, room: Room) -> None:
+    """The last of the ranks that write has reported success, so the room succeeds.
+
+    The end of `receive_status` as a step of its own: common/conn.py: apply_prefill_status counts, and then writes the
+    room's status.
+    """
+    require(s.poll[decode, room] == Poll.WAITING)
+    for prefill in writers(s, decode):
+        require(s.responded[decode, room, prefill])
+    s.poll[decode, room] = Poll.SUCCESS
 
 
 @action(LANE)

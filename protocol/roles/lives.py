@@ -1,27 +1,63 @@
-"""Lives without end: a request and its room number begin anew, and so does the victim; other rooms arm holds too.
+"""Lives without end: requests end and others come in their place; so do victims; other rooms arm holds too.
 
-A room number is used again when nothing of its former life is left but what prefill keeps under the number, and on
-each wire one ack at most.
+A request that follows another in its place has either a fresh room number or the same one. In both cases nothing of
+the former request is under way any more. With the same number it meets what prefill keeps under it.
 """
 
 from __future__ import annotations
 
 from ..language import NONE, action, ghost_code, require
-from .indices import Chunk, DecodeRank, PrefillRank, Request
+from .indices import Chunk, DecodeRank, PrefillRank, Request, Slot
 from .messages import ReportKind
+from .room_status import forget_targets
 from .state import Drain
-from .steps import BootstrapStep, Copy, Life, Restore, SchedulerStep, Sender, VictimLife, WorkerStep
+from .steps import BootstrapStep, Copy, Life, Restore, SchedulerStep, Sender, Status, VictimLife, WorkerStep
 from .topology import room_of, served
 from .transfer_queue import has_waiting_of
 
 
 @action("client")
-def renew(s: Drain, request: Request) -> None:
-    """The request has ended at both ends, and its room number is given to another one."""
+def take_fresh_number(s: Drain, request: Request) -> None:
+    """The request has ended at both ends; another one comes in its place, with a room number that was never used.
+
+    What either end keeps under the old number is of no more consequence.
+    """
+    require_over(s, request)
+    room = room_of(s, request)
+    for prefill in s.all(PrefillRank):
+        s.status[prefill, room] = Status.MISSING
+        s.outstanding[prefill, room] = 0
+        s.poisoned[prefill, room] = False
+        forget_targets(s, prefill, room)
+        for decode in served(s, prefill):
+            s.infos[prefill, room, decode] = NONE
+            require(s.report[prefill, decode].some(lambda report: report.room == room) == 0)
+    begin(s, request)
+
+
+@action("client")
+def use_number_again(s: Drain, request: Request) -> None:
+    """The request has ended at both ends, and its room number is used again, for another one in its place.
+
+    Prefill has none of decode's addresses any more. One ack may still be on each wire.
+    """
+    require_over(s, request)
+    for prefill in s.all(PrefillRank):
+        for decode in served(s, prefill):
+            require(s.infos[prefill, room_of(s, request), decode] == NONE)
+    begin(s, request)
+
+
+def require_over(s: Drain, request: int) -> None:
+    """Decode has given back what the request had, and no prefill rank is at it."""
     for decode in s.all(DecodeRank):
         require(s.life[decode, request] == Life.GONE)
     for prefill in s.all(PrefillRank):
         require(is_over(s, prefill, request))
+
+
+def begin(s: Drain, request: int) -> None:
+    """Neither end knows anything of the new request."""
     for decode in s.all(DecodeRank):
         begin_on_decode(s, decode, request)
     for prefill in s.all(PrefillRank):
@@ -79,6 +115,12 @@ def forget_history(s: Drain, request: int) -> None:
     s.landed_held[request] = False
     for decode in s.all(DecodeRank):
         s.failed[decode, request] = False
+        for slot in s.all(Slot):
+            for prefill in s.all(PrefillRank):
+                if s.writer[decode, slot, prefill] == request:
+                    s.writer[decode, slot, prefill] = NONE
+            if s.cached[decode, slot] == request:
+                s.cached[decode, slot] = NONE
 
 
 @action("decode {decode} scheduler")

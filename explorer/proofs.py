@@ -1,0 +1,272 @@
+"""What can be proved of a model, by which method, and what is in the way where nothing is proved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..models.endless import endless_model
+from ..models.model import Model
+from ..models.profile import Profile
+from ..models.scenario import SCENARIOS
+from ..properties.cases import Question, drain_case
+from ..properties.lemmas import GOALS, LEMMAS
+from ..properties.property import Property
+from ..protocol.roles.indices import PrefillRank
+from .any_ranks import AnyRanks
+from .horn import spacer
+from .induction import Breach, Induction, inductive, largest_inductive
+from .symbolic import Symbolic
+from .trace import Trace, follow, induction_trace, violation_trace
+from .unrolling import NO_FAULT, Bounds, Unrolled, bounded_check, induction
+from .verify import verify
+
+ANY = "any"
+"""Instead of a number of prefill ranks."""
+
+
+class Verdict(StrEnum):
+    """What is known; the first is the worst."""
+
+    VIOLATED = "VIOLATED"
+    UNDETERMINED = "UNDETERMINED"
+    PROVED = "PROVED"
+
+
+class Method(StrEnum):
+    """How it is known."""
+
+    INDUCTION = "induction"
+    K_INDUCTION = "k-induction"
+    BMC = "bmc"
+    SPACER = "spacer"
+    SEARCH = "search"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one method says of properties of one model.
+
+    `detail` says what it took, or why nothing is known. `trace` is a run that fails, executed directly; or steps out of
+    a state that may be unreachable, which are in the way of a proof. `lemmas` are those that were proved along.
+    """
+
+    model: str
+    bounds: Mapping[str, str]
+    subjects: tuple[str, ...]
+    method: Method
+    verdict: Verdict
+    detail: str
+    seconds: float
+    trace: Trace | None = None
+    lemmas: tuple[str, ...] = ()
+    times: tuple[float, ...] = field(default=())
+
+
+Watch = Callable[[str], None]
+
+
+def _no_watch(text: str) -> None:
+    return None
+
+
+def prove_endless(
+    profile: Profile,
+    ranks: int | str,
+    *,
+    late_timer: bool,
+    slots: int = 1,
+    lemmas: Sequence[Property] = LEMMAS,
+    goals: Sequence[Property] = GOALS,
+    watch: Watch = _no_watch,
+) -> Result:
+    """Proves goals of a profile in endless lives by induction, for a number of prefill ranks, or for ANY number.
+
+    Lemmas that some step breaks are left out; if the goals remain, they are proved all the same.
+    """
+    least = 2 if ranks == ANY else int(ranks)
+    model = endless_model(profile, ranks=least, slots=slots, late_timer=late_timer)
+    if ranks != ANY:
+        return prove_by_induction(model, lemmas, goals, watch=watch)
+    alone = prove_endless(profile, 1, late_timer=late_timer, slots=slots, lemmas=lemmas, goals=goals, watch=watch)
+    if alone.verdict is not Verdict.PROVED:
+        return alone
+    both = [each for each in (*lemmas, *goals) if each.name in {*alone.lemmas, *alone.subjects}]
+    family = AnyRanks(lambda n: endless_model(profile, ranks=n, slots=slots, late_timer=late_timer), PrefillRank)
+    return _prove_family(family, model, both, alone, watch)
+
+
+def _prove_family(family: AnyRanks, two: Model, lemmas: Sequence[Property], alone: Result, watch: Watch) -> Result:
+    watch("any number of prefill ranks: which lemmas are about one rank, and which steps about two")
+    several = family.not_about_one(lemmas)
+    strange = family.projects(3)
+    found = family.inductive(lemmas, lambda at, of: watch(f"any number of prefill ranks: step {at} of {of}"))
+    bounds = {**two.bounds, "prefill ranks": "any number"}
+    obligations = found.obligations + len(lemmas)
+    detail = f"{len(lemmas)} lemmas and properties, {obligations:,} obligations, quantified over ranks"
+    verdict, trace = Verdict.PROVED, None
+    if several or strange:
+        verdict = Verdict.UNDETERMINED
+        detail = f"not about one rank: {', '.join(several)}" if several else f"not of two ranks: {', '.join(strange)}"
+    elif found.breaches:
+        symbolic = Symbolic(two)
+        pair = inductive(symbolic, lemmas)
+        verdict, detail = Verdict.UNDETERMINED, _breach_words(found.breaches[0])
+        trace = _breach_trace(symbolic, lemmas, pair.breaches)
+    seconds = alone.seconds + found.seconds
+    return Result(two.name, bounds, alone.subjects, Method.INDUCTION, verdict, detail, seconds, trace, alone.lemmas)
+
+
+def prove_by_induction(
+    model: Model, lemmas: Sequence[Property], goals: Sequence[Property], watch: Watch = _no_watch
+) -> Result:
+    """Proves goals of a model with lemmas, for runs of any length."""
+    began = time.perf_counter()
+    symbolic = Symbolic(model)
+    everything = [*lemmas, *(goal for goal in goals if goal.name not in {lemma.name for lemma in lemmas})]
+    ranks = model.bounds.get("prefill ranks", "")
+    found, lost = largest_inductive(
+        symbolic, everything, lambda at, of: watch(f"{model.name}, prefill ranks {ranks}: step {at} of {of}")
+    )
+    names = tuple(goal.name for goal in goals)
+    kept = tuple(name for name in found.lemmas if name not in names)
+    verdict, detail, trace = Verdict.PROVED, _proof_words(found, lost), None
+    idle = [name for name in found.impossible if name not in model.may_rest]
+    if not found.proved or not set(names) <= set(found.lemmas):
+        breaches = [*lost, *found.breaches]
+        verdict = Verdict.UNDETERMINED
+        blocking = next((each for each in breaches if each.lemma in names), breaches[0])
+        detail = _breach_words(lost[0] if lost else blocking)
+        trace = _breach_trace(symbolic, everything, breaches)
+    elif idle:
+        verdict, detail = Verdict.UNDETERMINED, f"with these lemmas, {', '.join(idle)} can never happen"
+    seconds = time.perf_counter() - began
+    return Result(model.name, model.bounds, names, Method.INDUCTION, verdict, detail, seconds, trace, kept)
+
+
+def _proof_words(found: Induction, lost: Sequence[Breach]) -> str:
+    words = f"{len(found.lemmas)} lemmas and properties, {found.obligations:,} obligations"
+    if lost:
+        words += f"; without {', '.join(dict.fromkeys(each.lemma for each in lost))}"
+    return words
+
+
+def _breach_words(breach: Breach) -> str:
+    if not breach.states and breach.step is not None:
+        return f"{breach.step.label}: {breach.lemma}"
+    if breach.step is None:
+        return f"{breach.lemma} fails at the start"
+    if breach.lemma == NO_FAULT:
+        return f"{breach.step.label} breaks the language's rules in a state that may be unreachable"
+    return f"{breach.lemma} is not inductive: {breach.step.label} breaks it, in a state that may be unreachable"
+
+
+def _breach_trace(symbolic: Symbolic, lemmas: Sequence[Property], breaches: Sequence[Breach]) -> Trace | None:
+    """The first breach that is a step, as a trace."""
+    for breach in breaches:
+        lemma = next((each for each in lemmas if each.name == breach.lemma), None)
+        if lemma is not None and len(breach.states) == 2:
+            return induction_trace(symbolic.model, lemma, breach.states, {}, breach.step)
+    return None
+
+
+def refuted(profile: Profile, goals: Sequence[Property]) -> list[Result]:
+    """A run that violates a goal, by exhaustive search of small scenarios without the release timer; none if there is
+    none in these."""
+    names = {goal.name for goal in goals}
+    for name in REFUTING:
+        row = verify(drain_case(profile, SCENARIOS[name], timer=False))
+        for finding in row.findings:
+            if finding.subject in names:
+                detail = f"after {len(finding.trace)} steps, by exhaustive search"
+                model, subject = finding.trace.model, (finding.subject,)
+                return [
+                    Result(
+                        model,
+                        row.run.bounds,
+                        subject,
+                        Method.SEARCH,
+                        Verdict.VIOLATED,
+                        detail,
+                        row.seconds,
+                        finding.trace,
+                    )
+                ]
+    return []
+
+
+REFUTING = ("abort", "failed-send", "late-reuse")
+"""Small scenarios that are searched for a run that fails where nothing is proved."""
+
+
+def prove_bounded(
+    question: Question,
+    subjects: Sequence[Property | None],
+    method: Method,
+    bounds: Bounds,
+    *,
+    simple_path: bool = False,
+    watch: Watch = _no_watch,
+) -> list[Result]:
+    """Asks each property of a model by bounded model checking, k-induction or Spacer; None asks for faults."""
+    model = question.check.model
+    symbolic = Symbolic(model)
+
+    def progress(name: str, depth: int, seconds: float) -> None:
+        watch(f"{model.name}: {name}, depth {depth}, {seconds:.0f} s")
+
+    results: list[Result] = []
+    for subject in subjects:
+        if method is Method.SPACER:
+            results.append(_by_spacer(question, symbolic, subject, bounds))
+            continue
+        if method is Method.BMC:
+            found = bounded_check(symbolic, subject, bounds, progress)
+        else:
+            found = induction(symbolic, subject, bounds, simple_path=simple_path, watch=progress)
+        results.append(_unrolled(question, subject, method, found))
+    return results
+
+
+def _unrolled(question: Question, subject: Property | None, method: Method, found: Unrolled) -> Result:
+    model = question.check.model
+    trace = None
+    verdict = Verdict.PROVED if found.proved else Verdict.UNDETERMINED
+    detail = f"k = {found.depth + 1}" if found.proved else found.stopped
+    if found.states:
+        verdict, detail = Verdict.VIOLATED, f"after {len(found.states) - 1} steps"
+        if subject is None:
+            next(model.steps(found.states[-1]), None)  # executed directly, the fault says what is wrong
+        else:
+            trace = violation_trace(model, subject, found.states[0], follow(model, found.states), question.source)
+    elif found.induction and subject is not None:
+        trace = induction_trace(model, subject, found.induction, {})
+    return Result(
+        model.name, model.bounds, (found.subject,), method, verdict, detail, found.seconds, trace, times=found.times
+    )
+
+
+def _by_spacer(question: Question, symbolic: Symbolic, subject: Property | None, bounds: Bounds) -> Result:
+    model = question.check.model
+    found = spacer(model, subject, bounds.seconds or SPACER_SECONDS)
+    if found.fails:
+        run = bounded_check(symbolic, subject, bounds)
+        if run.states:
+            return _unrolled(question, subject, Method.SPACER, run)
+        detail = f"Spacer says that a run fails; none of {run.depth} steps or fewer does"
+        return Result(
+            model.name, model.bounds, (found.subject,), Method.SPACER, Verdict.UNDETERMINED, detail, found.seconds
+        )
+    verdict = Verdict.PROVED if found.holds else Verdict.UNDETERMINED
+    detail = "an invariant that Spacer found, and that was confirmed" if found.holds else found.stopped
+    return Result(model.name, model.bounds, (found.subject,), Method.SPACER, verdict, detail, found.seconds)
+
+
+SPACER_SECONDS = 60.0
+
+
+def worst(results: Sequence[Result]) -> Verdict:
+    """The worst verdict of some results."""
+    return next(each for each in Verdict if any(result.verdict is each for result in results))

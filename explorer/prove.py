@@ -1,0 +1,297 @@
+"""The command `prove`: proofs by Z3 on the guarded commands, and what is in their way."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..protocol.language.errors import DraincheckError
+from .console import note, print_wide
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..properties.cases import Question
+    from ..properties.property import Property
+    from .proofs import Result
+
+FORMAT = "draincheck-prove"
+VERSION = 1
+METHODS = ("induction", "k-induction", "bmc", "spacer")
+RANKS = ("1", "2", "any")
+EXIT_CODES = {"PROVED": 0, "VIOLATED": 1, "UNDETERMINED": 3}
+STYLES = {"PROVED": "green", "VIOLATED": "bold red", "UNDETERMINED": "magenta"}
+
+
+class LemmaError(DraincheckError):
+    """A file of lemmas cannot be used."""
+
+
+@click.command()
+@click.argument("profile")
+@click.option("--scenario", "scenarios", multiple=True, help="Ask the bounded model that verify searches, instead.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="[default: induction; with --scenario and no lemmas: k-induction]",
+)
+@click.option(
+    "--prefill-ranks",
+    "ranks",
+    multiple=True,
+    metavar="N|any",
+    help="Prefill ranks of the model in endless lives (may be repeated). [default: 1, 2 and any]",
+)
+@click.option("--slots", type=click.IntRange(1, 4), default=1, show_default=True, help="Slots of a request there.")
+@click.option(
+    "--lemmas",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="A Python file whose properties are the lemmas. [default: those of draincheck.properties.lemmas]",
+)
+@click.option("--property", "names", multiple=True, metavar="NAME", help="Ask only for this one (may be repeated).")
+@click.option("--depth", type=click.IntRange(min=0), default=20, show_default=True, help="Steps of a run, at most.")
+@click.option("--max-seconds", type=float, default=60.0, show_default=True, help="Give up after so long, each time.")
+@click.option("--simple-path", is_flag=True, help="In k-induction, let no state come twice in a row of states.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def prove(
+    profile: str,
+    scenarios: tuple[str, ...],
+    method: str | None,
+    ranks: tuple[str, ...],
+    slots: int,
+    file: Path | None,
+    names: tuple[str, ...],
+    depth: int,
+    max_seconds: float,
+    simple_path: bool,
+    as_json: bool,
+) -> None:
+    """Proves that no write of PROFILE is late and that its acks are true, without bounds in time.
+
+    The model lives without end: any number of room lives, chunks, generations, failing sends and victims, and for
+    "any" of prefill ranks. What is proved, and under which assumptions, is in docs/proofs.md. PROFILE can also be
+    "reference". Exit codes: 0 proved, 1 violated (with a run), 2 wrong input, 3 undetermined (with steps that are in
+    the way of a proof, from a state that may be unreachable).
+    """
+    from .proofs import Method, worst
+
+    bounded = bool(scenarios) or profile == "reference"
+    chosen = Method(method or ("k-induction" if bounded and file is None else "induction"))
+    if bounded and (ranks or slots != 1):
+        raise click.UsageError("--prefill-ranks and --slots belong to endless lives; leave --scenario out")
+    if simple_path and chosen is not Method.K_INDUCTION:
+        raise click.UsageError("--simple-path belongs to --method k-induction")
+    for each in ranks:
+        if each not in RANKS:
+            raise click.UsageError(f"--prefill-ranks {each}: allowed are {', '.join(RANKS)}")
+    lemmas = None if file is None else lemmas_of(file)
+    limits = (depth, max_seconds)
+    if bounded:
+        results = _bounded(profile, scenarios, chosen, lemmas or [], names, limits, simple_path)
+    else:
+        results = _endless(profile, ranks or RANKS, slots, chosen, lemmas, names, limits, simple_path)
+    if as_json:
+        click.echo(json.dumps(document(profile, results), indent=1))
+    else:
+        _print(results)
+    sys.exit(EXIT_CODES[worst(results)])
+
+
+def _endless(
+    name: str,
+    ranks: Sequence[str],
+    slots: int,
+    method: Any,
+    lemmas: Sequence[Property] | None,
+    names: Sequence[str],
+    limits: tuple[int, float],
+    simple_path: bool,
+) -> list[Result]:
+    from ..models.endless import endless
+    from ..models.profile import load_profile
+    from ..properties.cases import drain_case
+    from ..properties.lemmas import GOALS, LEMMAS
+    from .proofs import ANY, Method, Verdict, prove_bounded, prove_endless, refuted
+    from .unrolling import Bounds
+
+    profile = load_profile(name)
+    if not profile.knobs.transfers:
+        raise DraincheckError(f"{profile.origin}: the backend transfers nothing; there is nothing to prove")
+    goals = _chosen(names, GOALS)
+    results: list[Result] = []
+    with note() as say:
+        for number in ranks:
+            if method is not Method.INDUCTION:
+                if number == ANY:
+                    continue
+                question = drain_case(profile, endless(ranks=int(number), slots=slots), timer=False).untimed
+                results += prove_bounded(question, goals, method, Bounds(*limits), simple_path=simple_path, watch=say)
+                continue
+            for late in (False, True):
+                count = number if number == ANY else int(number)
+                given = LEMMAS if lemmas is None else lemmas
+                say(f"{name}: prefill ranks {number}")
+                found = prove_endless(
+                    profile, count, late_timer=late, slots=slots, lemmas=given, goals=goals, watch=say
+                )
+                results.append(found)
+                if found.verdict is not Verdict.PROVED:
+                    say(f"{name}: looking for a run that fails")
+                    return [*results, *refuted(profile, goals)]
+    return results
+
+
+def _bounded(
+    name: str,
+    scenarios: Sequence[str],
+    method: Any,
+    lemmas: Sequence[Property],
+    names: Sequence[str],
+    limits: tuple[int, float],
+    simple_path: bool,
+) -> list[Result]:
+    from .proofs import Method, prove_bounded, prove_by_induction
+    from .unrolling import Bounds
+
+    results: list[Result] = []
+    with note() as say:
+        for question in _questions(name, scenarios):
+            known = question.check.properties
+            subjects = _chosen(names, known)
+            if method is Method.INDUCTION:
+                results.append(prove_by_induction(question.check.model, lemmas, subjects, say))
+            else:
+                asked = subjects if names else [*subjects, None]
+                results += prove_bounded(question, asked, method, Bounds(*limits), simple_path=simple_path, watch=say)
+    return results
+
+
+def _questions(name: str, scenarios: Sequence[str]) -> list[Question]:
+    from ..properties.cases import cases_of, reference_case
+
+    if name == "reference":
+        if scenarios:
+            raise click.UsageError("the reference model has no scenarios")
+        return [reference_case().untimed]
+    return [cases_of(name, (scenario,), timer=False)[0].untimed for scenario in scenarios]
+
+
+def _chosen(names: Sequence[str], known: Sequence[Property]) -> list[Property]:
+    """The properties of these names; all without any."""
+    by_name = {each.name: each for each in known}
+    for name in names:
+        if name not in by_name:
+            raise click.UsageError(f"--property {name}: the model is asked for {', '.join(by_name)}")
+    return [by_name[name] for name in names] or list(known)
+
+
+def lemmas_of(file: Path) -> list[Property]:
+    """The properties that a Python file defines. Raises LemmaError if it defines none, or cannot be run."""
+    from ..properties.property import Property
+
+    spec = spec_from_file_location(f"lemmas_{file.stem}", file)
+    if spec is None or spec.loader is None:
+        raise LemmaError(f"{file}: this is no Python file; its name must end in .py")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except DraincheckError:
+        raise
+    except Exception as error:
+        raise LemmaError(f"{file}: it cannot be run: {type(error).__name__}: {error}") from None
+    found = {id(each): each for each in vars(module).values() if isinstance(each, Property)}
+    if not found:
+        raise LemmaError(f"{file}: it defines no lemma; write functions with @invariant, see docs/proofs.md")
+    return list(found.values())
+
+
+def table(results: Sequence[Result]) -> Table:
+    """What was asked of which model, and what is known."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("model", "prefill ranks", "release timer", "property", "method", "verdict", "how"):
+        shown.add_column(heading, no_wrap=True)
+    shown.add_column("seconds", justify="right", no_wrap=True)
+    for each in results:
+        subjects = each.subjects[0] if len(each.subjects) == 1 else f"all {len(each.subjects)}"
+        ranks, timer = each.bounds.get("prefill ranks", "-"), each.bounds.get("release timer", "-")
+        verdict = Text(each.verdict, style=STYLES[each.verdict])
+        shown.add_row(each.model, ranks, timer, subjects, each.method, verdict, each.detail, f"{each.seconds:.1f}")
+    return shown
+
+
+def legend(results: Sequence[Result]) -> list[str]:
+    """What was proved, with what, and within which bounds."""
+    lines = [f"Properties: {', '.join(names)}" for names in dict.fromkeys(each.subjects for each in results)]
+    lines += [f"Lemmas: {', '.join(names)}" for names in dict.fromkeys(each.lemmas for each in results) if names]
+    bounds = {each.model: each.bounds for each in results}
+    lines += [
+        f"Bounds: {model}: {', '.join(f'{name} {value}' for name, value in found.items() if name not in SHOWN)}"
+        for model, found in bounds.items()
+    ]
+    return [*lines, "Assumptions: docs/proofs.md"]
+
+
+SHOWN = ("prefill ranks", "release timer")
+"""Bounds that have columns of their own."""
+
+
+def _print(results: Sequence[Result]) -> None:
+    from rich.console import Console
+
+    from .render_terminal import terminal
+
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    for each in results:
+        if each.trace:
+            console.print(terminal(each.trace, console.width))
+    print_wide(table(results))
+    click.echo()
+    for line in legend(results):
+        click.echo(line)
+
+
+def document(profile: str, results: Sequence[Result]) -> dict[str, Any]:
+    """The results for programs; docs/json.md describes the fields."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "profile": profile,
+        "results": [
+            {
+                "model": each.model,
+                "bounds": dict(each.bounds),
+                "properties": list(each.subjects),
+                "method": str(each.method),
+                "verdict": str(each.verdict),
+                "detail": each.detail,
+                "lemmas": list(each.lemmas),
+                "seconds": round(each.seconds, 3),
+                "depth_seconds": [round(at, 3) for at in each.times],
+                "trace": _trace_document(each),
+            }
+            for each in results
+        ],
+    }
+
+
+def _trace_document(result: Result) -> dict[str, Any] | None:
+    if result.trace is None:
+        return None
+    return {
+        "kind": result.trace.kind,
+        "reachable": result.trace.kind != "induction",
+        "begins": list(result.trace.begins),
+        "steps": [step.label for step in result.trace.steps],
+        "violation": str(result.trace.violation),
+    }
