@@ -14,7 +14,7 @@ from random import Random
 from ..properties.check import Check
 from ..properties.given_back import NAME, all_given_back
 from .course import failure_in
-from .failure import RENEWAL, Failure, groups_of
+from .failure import RENEWALS, Failure, groups_of
 from .pace import DRAWS, Pace, Possible, pick_of, possible_steps
 from .walk import Walk
 
@@ -65,6 +65,7 @@ class _Campaign:
         self._pace = Pace(check)
         self._groups = groups_of(check)
         self._owed: set[int] = set()
+        self._no_ends = set(range(len(check.model.instances))) - self._groups.keys()
         self._walk = Walk(check.model, check.properties, self._chance.choice(check.model.initial_states()))
         self._done = Campaign()
 
@@ -102,6 +103,8 @@ class _Campaign:
             environment = possible_steps(self._walk, self._weights, excluded)
             if environment:
                 return self._chance.choice(environment)
+        if not possible:  # what waits for ever is given up some time
+            possible = possible_steps(self._walk, self._weights, self._no_ends)
         return pick_of(possible, self._chance.randrange(DRAWS), DRAWS) if possible else None
 
     def _take(self, step: Possible) -> None:
@@ -111,7 +114,7 @@ class _Campaign:
         done.steps += 1
         done.fired[name] += 1
         group = self._groups.get(number, ())
-        if name == RENEWAL:
+        if name in RENEWALS:
             done.lives += 1
         elif number in self._owed:
             self._owed.discard(number)

@@ -17,6 +17,7 @@ import click
 
 from ..protocol.language.errors import DraincheckError
 from .console import note, print_wide
+from .explore import explore
 from .hold import hold
 from .operate import gate, metrics
 from .prove import prove
@@ -461,3 +462,4 @@ main.add_command(risk)
 main.add_command(hold)
 main.add_command(prove)
 main.add_command(simulate)
+main.add_command(explore)

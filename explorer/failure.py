@@ -11,6 +11,7 @@ from ..properties.check import Check
 from ..properties.given_back import NAME as GIVEN_BACK
 from ..properties.property import Property
 from ..protocol.language import Index, Instance
+from ..protocol.roles import lives
 from ..protocol.roles.indices import DecodeRank, PrefillRank, Request
 from .render_pytest import pytest_source
 from .render_terminal import terminal_text
@@ -21,8 +22,8 @@ from .walk import Walk
 
 NO_FAULT = "no_fault"
 NO_DEADLOCK = "no_deadlock"
-RENEWAL = "renew"
-"""The environment step that begins a life of a request, where others end one."""
+RENEWALS = frozenset({lives.take_fresh_number.name, lives.use_number_again.name})
+"""Environment steps that begin a life of a request, where others end one."""
 RANKS: frozenset[type[Index]] = frozenset({DecodeRank, PrefillRank})
 
 
@@ -89,17 +90,15 @@ class Failure:
     def text(self) -> str:
         """The run as a diagram, how it was found, and the test."""
         trace = self.trace
-        found = f"Found by Hypothesis with seed {self.seed}: {len(self.taken)} steps, shortened to {len(trace)}."
+        found = f"Found with seed {self.seed}: {len(self.taken)} steps, shortened to {len(trace)}."
         return f"{terminal_text(trace)}\n{found}\nAs a test:\n\n{pytest_source(trace)}"
 
 
 def is_settled(check: Check, walk: Walk) -> bool:
-    """Whether nothing moves by itself any more, and what has befallen a request on one rank has so on all of them."""
-    enabled = set(walk.enabled())
-    groups = groups_of(check)
-    by_itself = any(check.model.instances[number].action.name in check.fair_actions for number in enabled)
-    halfway = any(not enabled.issuperset(groups.get(number, ())) for number in enabled)
-    return not by_itself and not halfway
+    """Whether nothing moves by itself any more, and no request is left that could be given up."""
+    enabled = walk.enabled()
+    names = {check.model.instances[number].action.name for number in enabled}
+    return not names & check.fair_actions and not groups_of(check).keys() & set(enabled)
 
 
 def groups_of(check: Check) -> dict[int, tuple[int, ...]]:
@@ -107,7 +106,7 @@ def groups_of(check: Check) -> dict[int, tuple[int, ...]]:
     groups: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for number, instance in enumerate(check.model.instances):
         befalls = any(kind is Request for _, kind in instance.action.parameters)
-        if befalls and instance.action.name in check.unfair_actions and instance.action.name != RENEWAL:
+        if befalls and instance.action.name in check.unfair_actions and instance.action.name not in RENEWALS:
             groups.setdefault(_without_ranks(instance), []).append(number)
     return {number: tuple(group) for group in groups.values() for number in group}
 

@@ -11,7 +11,8 @@ from typing import Any, cast
 from ..models.circumstances import Timer
 from ..models.profile import catalogue, load_profile
 from ..models.scenario import SCENARIOS, Scenario
-from .storage import check_of
+from ..properties.given_back import NAME as GIVEN_BACK
+from .storage import TraceFileError, check_of
 from .trace import Trace
 from .words import headline, one_line
 
@@ -24,8 +25,10 @@ WIDTH = 110
 def pytest_source(trace: Trace) -> str:
     """A Python file with one test. It runs as it stands, unless nothing says how the model is made.
 
-    Then the test takes the check as a fixture.
+    Then the test takes the check as a fixture. Raises TraceFileError for an induction: it is no run.
     """
+    if trace.kind == "induction":
+        raise TraceFileError(f"{trace.model}: an induction begins in a state that no run need reach; it is no test")
     imports, making = _making(trace.source)
     asserting = _asserting(trace)
     if "fault_in" in asserting[-1]:
@@ -34,6 +37,8 @@ def pytest_source(trace: Trace) -> str:
         imports.append("from draincheck.explorer.trace import promise_trace, rerun")
     else:
         imports.append("from draincheck.explorer.trace import rerun")
+    if "all_given_back" in asserting[0]:
+        imports.append("from draincheck.properties.given_back import all_given_back")
     steps = [f"    ({step.instance.label!r}, {step.chosen!r})," for step in trace.taken]
     name = re.sub(r"\W+", "_", f"test_{trace.kind}_of_{trace.subject}")
     lines = [
@@ -124,8 +129,9 @@ def _asserting(trace: Trace) -> list[str]:
     match trace.kind:
         case "violation":
             assert trace.violation
+            named = f"next(each for each in check.properties if each.name == {trace.subject!r})"
             return [
-                f"prop = next(each for each in check.properties if each.name == {trace.subject!r})",
+                f"prop = {'all_given_back(check.model)' if trace.subject == GIVEN_BACK else named}",
                 "violation = prop.violation(check.model, last)",
                 f"assert violation is not None and violation.conjunct == {trace.violation.conjunct!r}",
             ]
@@ -145,6 +151,6 @@ def _asserting(trace: Trace) -> list[str]:
         case _:
             return [
                 f"promise = next(each for each in check.promises if each.name == {trace.subject!r})",
-                f"trace = promise_trace(check, promise, initial, taken, {trace.loop}, {{}})  # executes it, and is fair",
+                f"trace = promise_trace(check, promise, initial, taken, {trace.loop}, {{}})  # it is fair",
                 "assert trace.loop is not None and promise.is_pending(check.model, last)",
             ]

@@ -14,6 +14,7 @@ from ..models.profile import parse_profile
 from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
+from ..properties.given_back import all_given_back
 from ..properties.property import Probe, Promise, Property
 from ..protocol.language import DraincheckError
 from .trace import Trace, deadlock_trace, fault_trace, promise_trace, rerun, violation_trace, witness_trace
@@ -183,7 +184,7 @@ def replay(recipe: Recipe, check: Check, source: Mapping[str, object]) -> Trace:
     """Executes a recipe with its check. Raises DraincheckError if the model does not take it, or it shows nothing."""
     initial = tuple(recipe.initial)
     taken = rerun(check.model, initial, [(step.action, step.choices) for step in recipe.steps])
-    everything = (*check.properties, *check.probes, *check.promises)
+    everything = (*check.properties, all_given_back(check.model), *check.probes, *check.promises)
     asked: dict[str, Property | Probe | Promise] = {each.name: each for each in everything}
     if recipe.kind == "fault":
         return fault_trace(check, initial, taken, source)

@@ -17,4 +17,4 @@ def all_given_back(model: Model) -> Property:
         for view in model.slots(s):
             claim(view.owner == "free", f"{view.name} is free again, and not {view.owner}'s")
 
-    return Property(NAME, "Once nothing moves any more, all memory is free again: nobody holds or owns a slot.", function)
+    return Property(NAME, "Once nothing moves any more, all memory is free again.", function)
