@@ -16,6 +16,7 @@ from ..protocol.roles.indices import DecodeRank, PrefillRank, Request
 from .render_pytest import pytest_source
 from .render_terminal import terminal_text
 from .shorten import shorten
+from .straighten import straightened
 from .thin import LARGE, SHORT, thinned
 from .trace import Trace, deadlock_trace, fault_in, fault_trace, rerun, violation_trace
 from .walk import Walk
@@ -49,6 +50,8 @@ class Failure:
         taken = rerun(model, self.initial, self._thinned())
         if len(self.initial) <= LARGE:
             taken = shorten(model, self.initial, taken, self._fails_in)
+            if self.subject != NO_FAULT:  # a step that breaks the rules would end that search
+                taken = straightened(model, self.initial, taken, self._fails_in)
         if self.subject == NO_FAULT:
             return fault_trace(self.check, self.initial, taken, self.source)
         if self.subject == NO_DEADLOCK:

@@ -11,6 +11,7 @@ always the first that is possible in the order of the model, which tells its sto
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from random import Random, SystemRandom
 from zlib import crc32
 
@@ -60,7 +61,8 @@ def state_machine(
     (default: the one that pytest is given, or a fresh one; each failure names it). `watch` is called at the beginning
     of each run and after each step.
     """
-    check, source = (asked.check, asked.source) if isinstance(asked, Question) else (asked, {})
+    check = asked.check if isinstance(asked, Question) else asked
+    source: Mapping[str, object] = asked.source if isinstance(asked, Question) else {}
     pace = Pace(check)
     fresh = [Walk(check.model, check.properties, initial) for initial in check.model.initial_states()]
     seeded = _seed() if seed_with is None else seed_with
