@@ -17,6 +17,7 @@ import click
 
 from ..protocol.language.errors import DraincheckError
 from .console import note, print_wide
+from .explore import explore
 from .hold import hold
 from .operate import gate, metrics
 from .prove import prove
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 TABLE_WIDTH = 120
 SEARCHES_SHOWN = 8
-FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf")
+FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf", "pytest")
 
 
 class _Group(click.Group):
@@ -278,7 +279,7 @@ def _print_not_asked() -> None:
 @click.option("--format", "form", type=click.Choice(FORMATS), default="terminal", show_default=True)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 def show(trace_file: Path, form: str, output: Path | None) -> None:
-    """Executes a saved trace again and draws it as a sequence diagram.
+    """Executes a saved trace again and draws it as a sequence diagram, or writes it as a test.
 
     svg, png and pdf are drawn by Graphviz, and need --output.
     """
@@ -309,10 +310,11 @@ def _text_renderer(form: str) -> Callable[[Trace], str]:
     from .render_graphviz import dot_source
     from .render_itf import itf
     from .render_mermaid import mermaid
+    from .render_pytest import pytest_source
 
     if form == "terminal":
         return _terminal_text
-    return {"mermaid": mermaid, "dot": dot_source, "itf": itf}[form]
+    return {"mermaid": mermaid, "dot": dot_source, "itf": itf, "pytest": pytest_source}[form]
 
 
 def _terminal_text(trace: Trace) -> str:
@@ -460,3 +462,4 @@ main.add_command(risk)
 main.add_command(hold)
 main.add_command(prove)
 main.add_command(simulate)
+main.add_command(explore)

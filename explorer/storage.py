@@ -14,9 +14,10 @@ from ..models.profile import parse_profile
 from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
+from ..properties.given_back import all_given_back
 from ..properties.property import Probe, Promise, Property
 from ..protocol.language import DraincheckError
-from .trace import Trace, deadlock_trace, promise_trace, rerun, violation_trace, witness_trace
+from .trace import Trace, deadlock_trace, fault_trace, promise_trace, rerun, violation_trace, witness_trace
 
 VERSION = 1
 
@@ -61,7 +62,7 @@ Source = Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
 class Recipe(Strict):
     """How to make a trace again with the check that it is of."""
 
-    kind: Literal["violation", "witness", "deadlock", "promise"]
+    kind: Literal["violation", "witness", "deadlock", "fault", "promise"]
     subject: str
     initial: list[int]
     steps: list[SavedStep]
@@ -151,9 +152,18 @@ def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
     return question.check
 
 
+def check_of(source: Mapping[str, object]) -> Check:
+    """The check that a trace with this source was made with. Raises DraincheckError if it makes no sense."""
+    return check_from(_validated(source), "the source of a trace")
+
+
 def case_from(source: Mapping[str, object]) -> Case:
     """The case whose question with the release timer, if it has one, else without, has this source."""
-    return _case(TypeAdapter[DrainSource | ReferenceSource](Source).validate_python(source, strict=False), "a case")
+    return _case(_validated(source), "a case")
+
+
+def _validated(source: Mapping[str, object]) -> DrainSource | ReferenceSource:
+    return TypeAdapter[DrainSource | ReferenceSource](Source).validate_python(source, strict=False)
 
 
 def _case(source: DrainSource | ReferenceSource, origin: str) -> Case:
@@ -174,8 +184,10 @@ def replay(recipe: Recipe, check: Check, source: Mapping[str, object]) -> Trace:
     """Executes a recipe with its check. Raises DraincheckError if the model does not take it, or it shows nothing."""
     initial = tuple(recipe.initial)
     taken = rerun(check.model, initial, [(step.action, step.choices) for step in recipe.steps])
-    everything = (*check.properties, *check.probes, *check.promises)
+    everything = (*check.properties, all_given_back(check.model), *check.probes, *check.promises)
     asked: dict[str, Property | Probe | Promise] = {each.name: each for each in everything}
+    if recipe.kind == "fault":
+        return fault_trace(check, initial, taken, source)
     if recipe.kind == "deadlock":
         return deadlock_trace(check.model, initial, taken, source)
     match asked.get(recipe.subject):

@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from ..models.model import Model, SlotView, Step, Values
 from ..properties.check import Check
 from ..properties.property import Probe, Promise, Property, Violation
-from ..protocol.language import Access, Domain, DraincheckError, Event, Instance, flag
+from ..protocol.language import Access, Domain, DraincheckError, Event, Instance, ModelFault, flag
 
 
 class ReplayError(DraincheckError):
@@ -60,8 +60,8 @@ class TraceStep:
 class Trace:
     """A run from an initial state, why it is shown, and how to make it again.
 
-    `kind` is "violation", "witness", "deadlock", "promise" or "induction"; `subject` names the property, probe or
-    promise and `sentence` says it. An induction begins in a state that need not be reachable. `source` describes the
+    `kind` is "violation", "witness", "deadlock", "fault", "promise" or "induction"; `subject` names the property, probe
+    or promise and `sentence` says it. An induction begins in a state that need not be reachable. `source` describes the
     check so that a saved trace can be executed again (see storage.py).
     `pending` lists messages that are still on their way at the end.
 
@@ -155,6 +155,29 @@ def witness_trace(
     if not probe.holds(model, taken[-1].values if taken else initial):
         raise ReplayError(f"{model.name}: the run does not reach {probe.name}")
     return _trace(model, "witness", probe.name, probe.sentence, None, initial, taken, source)
+
+
+def fault_in(check: Check, values: Values) -> ModelFault | None:
+    """The first fault of a step that is tried in a state, or of a property that is asked there."""
+    model = check.model
+    try:
+        for _ in model.steps(values):
+            pass
+        for prop in check.properties:
+            prop.violation(model, values)
+    except ModelFault as fault:
+        return fault
+    return None
+
+
+def fault_trace(check: Check, initial: Values, taken: Sequence[Step], source: Mapping[str, object]) -> Trace:
+    """The trace to a state in which a step breaks the rules of the language. Raises ReplayError if none does."""
+    fault = fault_in(check, taken[-1].values if taken else initial)
+    if fault is None:
+        raise ReplayError(f"{check.model.name}: no step breaks the rules at the end of the run")
+    sentence = "No step breaks the rules of the language."
+    violation = Violation("no_fault", str(fault), {})
+    return _trace(check.model, "fault", "no_fault", sentence, violation, initial, taken, source)
 
 
 def deadlock_trace(model: Model, initial: Values, taken: Sequence[Step], source: Mapping[str, object]) -> Trace:

@@ -19,6 +19,8 @@ from .expression import Expression, Graph, Value, cells_of
 MAX_PATHS = 20_000
 MAX_PICK = 256
 MAX_QUESTIONS = 300
+MAX_CAPACITY = 16
+"""Messages in a channel: a traced step has a path for each number of them."""
 
 
 @dataclass(frozen=True)
@@ -418,6 +420,7 @@ def trace(model: Model, initial: Collection[Values] = ()) -> tuple[Tracer, list[
     Given the initial states, the cells that keep their value in every run become constants of the tracer and of the
     commands. Without them, the commands say what the functions do in any state, reachable or not.
     """
+    require_traceable(model)
     tracer = Tracer(model)
     commands = [tracer.command(instance) for instance in model.instances]
     while (constants := _constants(model, commands, initial)).keys() > tracer.constants.keys():
@@ -426,6 +429,16 @@ def trace(model: Model, initial: Collection[Values] = ()) -> tuple[Tracer, list[
         tracer.take_as_constant(constants)
         commands = [tracer.command(each.instance) if each.reads & fresh else each for each in commands]
     return tracer, commands
+
+
+def require_traceable(model: Model) -> None:
+    """Raises DeclarationError for sizes that can only be run directly."""
+    reason = model.untraceable
+    for bound in model.layout.channels.values():
+        if bound.capacity > MAX_CAPACITY:
+            reason = reason or f"{bound.name} holds up to {bound.capacity} messages; at most {MAX_CAPACITY} are traced"
+    if reason:
+        raise DeclarationError(f"{model.name}: {reason}; use smaller sizes, or run it directly: draincheck explore")
 
 
 def _constants(model: Model, commands: Sequence[Command], initial: Collection[Values]) -> dict[int, int]:

@@ -28,6 +28,8 @@ def headline(trace: Trace) -> str:
             what = f"{trace.subject} is reached after {steps}"
         case "deadlock":
             what = f"nothing can happen any more after {steps}"
+        case "fault":
+            what = f"a step breaks the rules after {steps}"
         case "promise":
             what = f"{trace.subject} is broken: pending for ever after {steps}"
         case "induction":
@@ -110,6 +112,8 @@ def loop_words(trace: Trace) -> str:
 
 def closing_words(trace: Trace) -> list[str]:
     """What is wrong at the end of a trace: the false conjunct, or how a promise stays pending."""
+    if trace.violation and trace.kind == "fault":
+        return [one_line(f"✗ {trace.violation.conjunct}")]
     if trace.violation:
         return failure_words(trace.violation)
     if trace.loop is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..protocol.language import NONE, UNBOUNDED, Action, Faults
@@ -42,26 +43,34 @@ def quiet(s: Drain) -> int:
     One condition without a branch: it is asked of every state, and a decision tree of it would be large.
     """
     busy = 0
+    for sign in signs_of_work(s):
+        busy |= sign
+        if isinstance(busy, int) and busy:  # pyright: ignore[reportUnnecessaryIsInstance]
+            return False  # settled, and nothing symbolic was asked
+    return busy == 0
+
+
+def signs_of_work(s: Drain) -> Iterator[int]:
+    """What shows that somebody has something to do: a condition for each thread and each wire."""
     for decode in s.all(DecodeRank):
         step = s.decode_step[decode]
-        busy |= (step != DecodeStep.IDLE) & (step != DecodeStep.CRASHED)
-    busy |= s.engine == Engine.PAUSED
-    for decode in s.all(DecodeRank):
-        for request in s.all(Request):
-            busy |= s.copy[decode, request] == Copy.RUNNING
+        yield (step != DecodeStep.IDLE) & (step != DecodeStep.CRASHED)
+    yield s.engine == Engine.PAUSED
     for prefill in s.all(PrefillRank):
         worker, bootstrap = s.worker_step[prefill], s.bootstrap_step[prefill]
         scheduler = s.scheduler_step[prefill]
-        busy |= (scheduler != SchedulerStep.IDLE) & (scheduler != SchedulerStep.DEAD)
-        busy |= (bootstrap != BootstrapStep.IDLE) & (bootstrap != BootstrapStep.DEAD)
-        busy |= (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
-        busy |= (worker != WorkerStep.DEAD) & has_waiting(s, prefill)
+        yield (scheduler != SchedulerStep.IDLE) & (scheduler != SchedulerStep.DEAD)
+        yield (bootstrap != BootstrapStep.IDLE) & (bootstrap != BootstrapStep.DEAD)
+        yield (worker != WorkerStep.IDLE) & (worker != WorkerStep.DEAD)
+        yield (worker != WorkerStep.DEAD) & has_waiting(s, prefill)
         for decode in served(s, prefill):
-            busy |= (bootstrap != BootstrapStep.DEAD) & (s.control[decode, prefill].length != 0)
-            busy |= s.report[prefill, decode].length != 0
-            busy |= s.aux[prefill, decode].length != 0
-            busy |= s.nic[prefill, decode].length != 0
-    return busy == 0
+            yield (bootstrap != BootstrapStep.DEAD) & (s.control[decode, prefill].length != 0)
+            yield s.report[prefill, decode].length != 0
+            yield s.aux[prefill, decode].length != 0
+            yield s.nic[prefill, decode].length != 0
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            yield s.copy[decode, request] == Copy.RUNNING
 
 
 def at_rest(s: Drain) -> int:
@@ -151,6 +160,7 @@ def drain_model(name: str, decode: Knobs, prefill: Knobs, scenario: Scenario, *,
         faults=faults_of(scenario),
         slots=slot_views,
         bounds=bounds_of(scenario, timer),
+        untraceable=scenario.untraceable,
     )
 
 

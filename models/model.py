@@ -71,7 +71,8 @@ class Model:
     `start` completes the initial state (and may choose among several). `terminal` says which states may have
     no step; a state without a step that is not terminal is a deadlock. `bounds` is what a verdict is limited
     to, in words, printed with it. `may_rest` names actions that need not fire in a full search. `slots` shows
-    the memory of a state in diagrams.
+    the memory of a state in diagrams. `untraceable` says why the model is too large for anything but direct
+    execution, if it is.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Model:
     bounds: Mapping[str, str] = field(default_factory=dict[str, str])
     may_rest: frozenset[str] = frozenset()
     slots: Callable[[Any], Sequence[SlotView]] = _no_slots
+    untraceable: str = ""
 
     def __post_init__(self) -> None:
         for each in self.actions:
@@ -133,7 +135,7 @@ class Model:
         self, values: Sequence[int], chooser: Chooser = no_choice, access: Access = Access.PROTOCOL
     ) -> State[Any]:
         """A state object over a copy of the values."""
-        return self.state(self.layout, values, self.knobs, chooser, access)
+        return self.state(self.layout, list(values), self.knobs, chooser, access)
 
     def initial_states(self) -> list[Values]:
         """The distinct initial states, found by direct execution."""

@@ -7,12 +7,16 @@ from typing import Literal
 
 from ..protocol.language import DeclarationError
 
-LARGEST_QUEUE = 16
-LARGEST_FANS = 1000
-"""Combinations of queue lengths that a step meets which sends to every prefill rank."""
-
 LARGEST = 8
-"""More of anything than this is beyond exhaustive search."""
+"""More of anything than this, slots excepted, is taken for a mistake."""
+
+LARGEST_POOL = 64
+"""Slots of a decode rank: enough for the largest number of the largest requests."""
+
+TRACED_QUEUE = 16
+TRACED_POOL = 8
+TRACED_FANS = 1000
+"""Combinations of queue lengths that a traced step meets which sends to every prefill rank."""
 
 ENDS = (
     "disconnect",
@@ -48,7 +52,7 @@ class Scenario:
     `endless_chunks` neither have chunks: such a model can be run and proved, but not searched. `partial` lets one part
     of a call fail while its siblings go on. `peer` says that prefill has another release, the one that a profile names
     as its peer.
-    Raises DeclarationError for a size that cannot be meant.
+    Raises DeclarationError for a size that cannot be meant. Larger sizes can be run than can be searched.
     """
 
     name: str
@@ -92,19 +96,9 @@ class Scenario:
             "slots": self.pool,
         }
         for name, size in sizes.items():
-            if not 1 <= size <= LARGEST:
-                raise DeclarationError(f"{name} is {size}; allowed are whole numbers from 1 to {LARGEST}")
-        if self.rooms * self.chunks > LARGEST_QUEUE:
-            raise DeclarationError(
-                f"{self.rooms} rooms of {self.chunks} chunks: the transfer queue takes at most {LARGEST_QUEUE}"
-            )
-        if (2 * self.rooms + 1) ** self.ranks > LARGEST_FANS or (
-            3 * self.rooms + 1
-        ) ** self.decode_ranks > LARGEST_FANS:
-            raise DeclarationError(
-                f"{self.rooms} rooms on {self.ranks} prefill and {self.decode_ranks} decode ranks "
-                "are too many to be traced"
-            )
+            largest = LARGEST_POOL if name == "slots" else LARGEST
+            if not 1 <= size <= largest:
+                raise DeclarationError(f"{name} is {size}; allowed are whole numbers from 1 to {largest}")
         budgets = {
             "failing sends": self.send_faults,
             "deferred chunks": self.deferrals,
@@ -127,6 +121,21 @@ class Scenario:
                 f"{self.name} pairs each decode rank with a prefill rank; "
                 f"there are {self.decode_ranks} and {self.ranks}: give the same number of both"
             )
+
+    @property
+    def untraceable(self) -> str:
+        """Why a model of these sizes can only be run directly; empty if it can be traced, and so searched."""
+        if self.rooms * self.chunks > TRACED_QUEUE:
+            return f"{self.rooms} rooms of {self.chunks} chunks: the transfer queue takes at most {TRACED_QUEUE}"
+        if self.pool > TRACED_POOL:
+            return f"slots is {self.pool}; a search takes at most {TRACED_POOL}"
+        to_prefill, to_decode = (2 * self.rooms + 1) ** self.ranks, (3 * self.rooms + 1) ** self.decode_ranks
+        if to_prefill > TRACED_FANS or to_decode > TRACED_FANS:
+            return (
+                f"{self.rooms} rooms on {self.ranks} prefill and {self.decode_ranks} decode ranks "
+                "are too many to be traced"
+            )
+        return ""
 
     @property
     def pool(self) -> int:

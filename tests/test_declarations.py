@@ -101,7 +101,7 @@ def test_an_action_has_a_docstring_a_state_and_index_parameters() -> None:
 
 
 def test_a_channel_has_a_sensible_capacity_and_carries_something() -> None:
-    with pytest.raises(DeclarationError, match=r"Full\.c: capacity is 0; allowed are whole numbers from 1 to 16"):
+    with pytest.raises(DeclarationError, match=r"Full\.c: capacity is 0; allowed are whole numbers from 1 to 4096"):
 
         class Full(State[None]):
             c = channel(Note, capacity=0, means="none")

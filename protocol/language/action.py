@@ -186,7 +186,7 @@ def execute(instance: Instance, state: S) -> S | None:
 
     Raises ModelFault, with the instance's label, for anything the language forbids.
     """
-    prompt = {name: channel.lengths(state) for name, channel in state.layout.channels.items() if channel.prompt}
+    prompt = {channel.name: channel.lengths(state) for channel in state.layout.prompt_channels}
     try:
         result: object = instance.action.function(state, *instance.arguments)
     except Disabled:

@@ -17,17 +17,19 @@ nothing else happens in the model until the message has been received.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from operator import index as as_index
 from typing import Any, Generic, TypeVar, cast
 
 from .action import Action, require
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, upto
 from .errors import ChannelFault, DeclarationError, IndexFault, ModelFault
-from .state import Event, Scalar, State, Table, check_name, check_shape
+from .state import Event, Layout, Scalar, State, Table, check_name, check_shape
 
 M = TypeVar("M", bound="Message")
-MAX_CAPACITY = 16
+MAX_CAPACITY = 4096
+"""A larger channel is taken for a mistake. What can be traced is far smaller (see the tracer)."""
 Capacity = int | Callable[[Sizes], int]
 
 
@@ -165,6 +167,14 @@ def channel(
 
 
 @dataclass(frozen=True)
+class Places:
+    """Positions of a channel's cells: its length, and each part of each message, oldest first."""
+
+    length: int
+    messages: tuple[Mapping[str, int], ...]
+
+
+@dataclass(frozen=True)
 class BoundChannel(Generic[M]):
     """A channel under a model's sizes and fault budgets."""
 
@@ -175,6 +185,19 @@ class BoundChannel(Generic[M]):
     prompt: bool
     parts: Mapping[str, Domain]
     faults: Faults
+    _places: dict[tuple[int, ...], Places] = field(default_factory=dict[tuple[int, ...], "Places"], compare=False)
+
+    def places(self, layout: Layout, key: tuple[int, ...]) -> Places:
+        """Where the cells of one of the channels lie. Raises IndexFault for a key outside the shape."""
+        if key not in self._places:
+
+            def locate(suffix: str) -> int:
+                name = f"{self.name}.{suffix}"
+                return layout.tables[name].locate(key) if key else layout.base[name]
+
+            messages = tuple({name: locate(f"{at}.{name}") for name in self.parts} for at in range(self.capacity))
+            self._places[key] = Places(locate("length"), messages)
+        return self._places[key]
 
     def of(self, state: State[Any], key: tuple[int, ...]) -> Fifo[M]:
         """One of the channels, in a state."""
@@ -186,7 +209,7 @@ class BoundChannel(Generic[M]):
         count = 1
         for index in self.shape:
             count *= state.layout.sizes[index]
-        return state.values[first : first + count]
+        return [state.values[position] for position in range(first, first + count)]
 
 
 class Channels(Generic[M]):
@@ -200,7 +223,7 @@ class Channels(Generic[M]):
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(self._bound.shape):
             raise IndexFault(f"{self._bound.name} takes {len(self._bound.shape)} indices, not {len(keys)}")
-        return Fifo(self._state, self._bound, tuple(as_index(k) for k in keys))
+        return Fifo(self._state, self._bound, tuple(map(as_index, keys)))
 
     def __bool__(self) -> bool:
         raise ModelFault(f"{self._bound.name} has no value; look at the length of one of its channels")
@@ -213,6 +236,7 @@ class Fifo(Generic[M]):
         self._state = state
         self._bound = bound
         self._key = key
+        self._places = bound.places(state.layout, key)
 
     def __bool__(self) -> bool:
         raise ModelFault(f"{self._bound.name} has no value; look at its length")
@@ -220,7 +244,7 @@ class Fifo(Generic[M]):
     @property
     def length(self) -> int:
         """Messages waiting, 0 .. capacity."""
-        return self._get("length")
+        return self._state.read(self._places.length)
 
     def send(self, **parts: int) -> None:
         """Appends a message. Raises ChannelFault if the channel is full."""
@@ -245,7 +269,7 @@ class Fifo(Generic[M]):
 
     def waiting(self) -> Iterator[M]:
         """The messages in the channel, oldest first, left in their places."""
-        for place in range(self._bound.capacity):
+        for place in self._places_in_use():
             if place < self.length:
                 yield self._message(place)
 
@@ -253,14 +277,14 @@ class Fifo(Generic[M]):
         """Whether a message in the channel satisfies a test: one condition, in which nothing branches if the test
         does not (it combines its own with & and |)."""
         found = 0
-        for place in range(self._bound.capacity):
+        for place in self._places_in_use():
             found |= (place < self.length) & test(self._message(place))
         return found
 
     def count(self, test: Callable[[M], int]) -> int:
         """How many messages in the channel satisfy a test, without a branch as in `some`."""
         found = 0
-        for place in range(self._bound.capacity):
+        for place in self._places_in_use():
             found = found + ((place < self.length) & test(self._message(place)))
         return found
 
@@ -284,14 +308,13 @@ class Fifo(Generic[M]):
                 self.remove(0)
 
     def _take(self, place: int) -> None:
-        last = self._bound.capacity - 1
-        for at in range(place, last):
-            for name in self._bound.parts:
-                self._set(f"{at}.{name}", self._get(f"{at + 1}.{name}"))
-        for name in self._bound.parts:
-            suffix = f"{last}.{name}"
-            self._set(suffix, self._state.layout.cells[self._position(suffix)].domain.start)
-        self._set("length", self.length - 1)
+        state, messages = self._state, self._places.messages
+        for here, behind in pairwise(messages[place:]):
+            for name, position in here.items():
+                state.write(position, state.read(behind[name]))
+        for position in messages[-1].values():
+            state.write(position, state.layout.cells[position].domain.start)
+        self._set_length(self.length - 1)
 
     def duplicate(self, place: int) -> None:
         """Appends a copy of the message at a place."""
@@ -300,10 +323,11 @@ class Fifo(Generic[M]):
 
     def swap(self, place: int) -> None:
         """Exchanges the message at a place with the one behind it."""
-        for name in self._bound.parts:
-            here, behind = self._get(f"{place}.{name}"), self._get(f"{place + 1}.{name}")
-            self._set(f"{place}.{name}", behind)
-            self._set(f"{place + 1}.{name}", here)
+        state = self._state
+        for here, behind in zip(*(self._places.messages[at].values() for at in (place, place + 1)), strict=True):
+            first, second = state.read(here), state.read(behind)
+            state.write(here, second)
+            state.write(behind, first)
         self._note("swap", {"place": place})
 
     def _note(self, kind: str, parts: dict[str, int]) -> None:
@@ -316,23 +340,21 @@ class Fifo(Generic[M]):
                 "give the channel a larger capacity, or the model fewer messages"
             )
         at = as_index(self.length)
-        for name in self._bound.parts:
-            self._set(f"{at}.{name}", parts[name])
-        self._set("length", at + 1)
+        for name, position in self._places.messages[at].items():
+            self._state.write(position, parts[name])
+        self._set_length(at + 1)
+
+    def _places_in_use(self) -> Sequence[int]:
+        """The places at which there may be a message: all of them where the length is symbolic."""
+        length = self.length
+        return range(length if isinstance(length, int) else self._bound.capacity)  # pyright: ignore[reportUnnecessaryIsInstance]
 
     def _message(self, place: int) -> M:
-        return self._bound.message({name: self._get(f"{place}.{name}") for name in self._bound.parts})
+        read = self._state.read
+        return self._bound.message({name: read(at) for name, at in self._places.messages[place].items()})
 
-    def _position(self, suffix: str) -> int:
-        name = f"{self._bound.name}.{suffix}"
-        layout = self._state.layout
-        return layout.tables[name].locate(self._key) if self._key else layout.base[name]
-
-    def _get(self, suffix: str) -> int:
-        return self._state.read(self._position(suffix))
-
-    def _set(self, suffix: str, value: int) -> None:
-        self._state.write(self._position(suffix), value)
+    def _set_length(self, length: int) -> None:
+        self._state.write(self._places.length, length)
 
 
 def fault_actions(bound: BoundChannel[Any]) -> list[Action]:

@@ -15,14 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from enum import Enum
+from functools import cached_property
+from itertools import product
 from operator import index as as_index
-from typing import Any, Generic, NoReturn, TypeVar, cast, overload
+from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
 
 from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, count_of
 from .errors import DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
 
 _TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices", "choice_names", "labels"})
 """Attributes of State objects, which no field may be called."""
+
+_NO_NUMBERS = (float, str, type(None))
 
 K = TypeVar("K")
 I = TypeVar("I", bound=Index)  # noqa: E741 - the index type of `all` and `choose`
@@ -140,8 +144,20 @@ class TableShape:
     shape: tuple[type[Index], ...]
     lengths: tuple[int, ...]
 
+    @cached_property
+    def _positions(self) -> Mapping[int | tuple[int, ...], int]:
+        """The flat position of each element, as most code asks for it."""
+        grid = enumerate(product(*map(range, self.lengths)), self.base)
+        return {at[0] if len(at) == 1 else at: position for position, at in grid}
+
     def locate(self, key: int | tuple[int, ...]) -> int:
         """The flat position of an element. Raises IndexFault outside the shape."""
+        try:
+            return self._positions[key]
+        except (KeyError, TypeError):  # not there, or a symbolic value, which no dictionary takes
+            return self._locate(key)
+
+    def _locate(self, key: int | tuple[int, ...]) -> int:
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(self.lengths):
             raise IndexFault(f"{self.name} takes {len(self.lengths)} indices, not {len(keys)}")
@@ -163,6 +179,16 @@ class Layout:
     base: Mapping[str, int]
     tables: Mapping[str, TableShape]
     channels: Mapping[str, Any] = dataclass_field(default_factory=dict[str, Any])
+
+    @cached_property
+    def ghosts(self) -> tuple[bool, ...]:
+        """Whether each cell is one of a ghost field."""
+        return tuple(cell.ghost for cell in self.cells)
+
+    @cached_property
+    def prompt_channels(self) -> tuple[Any, ...]:
+        """The channels that deliver before anything else happens."""
+        return tuple(channel for channel in self.channels.values() if channel.prompt)
 
     @property
     def initial(self) -> list[int]:
@@ -257,11 +283,34 @@ class Event:
     parts: Mapping[str, int]
 
 
+class Store(Protocol):
+    """Where a state object keeps its values, by position: a list, or something that notes what is looked at."""
+
+    def __getitem__(self, position: int, /) -> int:
+        """The value of a cell."""
+        ...
+
+    def __setitem__(self, position: int, value: int, /) -> None:
+        """Sets a cell."""
+        ...
+
+    def __iter__(self) -> Iterator[int]:
+        """The values in order."""
+        ...
+
+
 class State(Generic[K]):
     """Base of state classes. An instance is one state that an action or property looks at and changes."""
 
     layout: Layout
     knobs: K
+    values: Store
+    access: Access
+    events: list[Event]
+    choices: list[int]
+    choice_names: list[str]
+    labels: bool
+    _chooser: Chooser
 
     def __init_subclass__(cls) -> None:
         # Not in __set_name__: Python 3.11 wraps what is raised there.
@@ -272,20 +321,16 @@ class State(Generic[K]):
     def __init__(
         self,
         layout: Layout,
-        values: Sequence[int],
+        values: Store,
         knobs: K,
         chooser: Chooser = no_choice,
         access: Access = Access.PROTOCOL,
     ) -> None:
-        self.layout = layout
-        self.knobs = knobs
-        self.values = list(values)
-        self.access = access
-        self.events: list[Event] = []
-        self.choices: list[int] = []
-        self.choice_names: list[str] = []
-        self.labels = False
-        self._chooser = chooser
+        # All at once, past the check of names below: a state is made for every step that is tried.
+        vars(self).update(
+            layout=layout, knobs=knobs, values=values, access=access, events=[], choices=[], choice_names=[],
+            labels=False, _chooser=chooser,
+        )  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _TAKEN and not name.startswith("_") and not hasattr(type(self), name):
@@ -321,7 +366,7 @@ class State(Generic[K]):
 
     def read(self, position: int) -> int:
         """The value of a cell. Raises GhostFault if protocol code reads a ghost."""
-        if self.access is Access.PROTOCOL and self.layout.cells[position].ghost:
+        if self.access is Access.PROTOCOL and self.layout.ghosts[position]:
             raise GhostFault(
                 f"protocol code reads the ghost field {self.layout.cells[position].field}; "
                 "only properties and functions marked @ghost_code may"
@@ -336,7 +381,7 @@ class State(Generic[K]):
             raise ModelFault(f"a property may not change the state; it assigns {cell.name}")
         if self.access is Access.GHOST and not cell.ghost:
             raise GhostFault(f"ghost code assigns {cell.name}, which is no ghost field")
-        if isinstance(value, float | str | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if isinstance(value, _NO_NUMBERS):
             raise ModelFault(f"{cell.name} is assigned {value!r}, which is no whole number")
         lo, hi = cell.domain.lo, cell.domain.hi
         if not lo <= value or (cell.domain.bounded and not value <= hi):

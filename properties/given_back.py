@@ -1,0 +1,20 @@
+"""That all memory is free again once a run has come to rest: asked at its end, and not on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..models.model import Model
+from .property import Property, claim
+
+NAME = "all_given_back"
+
+
+def all_given_back(model: Model) -> Property:
+    """The property for a model whose slots are shown in diagrams; it holds in one that shows none."""
+
+    def function(s: Any) -> None:
+        for view in model.slots(s):
+            claim(view.owner == "free", f"{view.name} is free again, and not {view.owner}'s")
+
+    return Property(NAME, "Once nothing moves any more, all memory is free again.", function)
