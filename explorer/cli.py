@@ -20,6 +20,7 @@ from .console import note, print_wide
 from .hold import hold
 from .operate import gate, metrics
 from .prove import prove
+from .relate import relate
 from .sizing import risk, size
 
 if TYPE_CHECKING:
@@ -458,3 +459,4 @@ main.add_command(size)
 main.add_command(risk)
 main.add_command(hold)
 main.add_command(prove)
+main.add_command(relate)

@@ -69,7 +69,7 @@ class Pair:
         return self.left, self.right
 
 
-def views(s: State[Pair]) -> tuple[State[Any], State[Any]]:
+def views(s: State[Pair]) -> tuple[Any, Any]:
     """The states of the two copies in a state of the pair, for properties and probes; changes to them are lost."""
     return s.knobs.left.view(s), s.knobs.right.view(s)
 
