@@ -20,8 +20,8 @@ from itertools import product, zip_longest
 from typing import Any
 
 from ..models.model import Model, Values
-from ..properties.property import Property, claim
-from ..protocol.language import Action, DeclarationError, Instance, execute
+from ..properties.property import ClaimFailed, Property, claim
+from ..protocol.language import Action, DeclarationError, Instance, ModelFault, execute
 from .induction import TIMEOUT_MILLISECONDS
 from .symbolic import Frame, Meaning, Symbolic, Term, same, z3
 from .trace import Trace, induction_trace
@@ -87,10 +87,10 @@ def unmatched(
 
 
 def seen(model: Model, view: View, values: Values) -> Values:
-    """The state that a state of the fine model stands for, by direct execution."""
+    """The state that a state of the fine model stands for, by direct execution. Raises ModelFault if it is none."""
     state = execute(_instance(view), model.state_of(values))
     if state is None:
-        raise DeclarationError(f"{model.name}: a view may not use require(); every state stands for one")
+        raise ModelFault("the state stands for none", _instance(view).label)
     return tuple(state.values)
 
 
@@ -102,7 +102,10 @@ def unmatched_trace(fine: Model, coarse: Model, view: View, found: Unmatched) ->
     before = seen(fine, view, found.states[0])
 
     def is_matched(s: Any) -> None:
-        after = seen(fine, view, tuple(s.values))
+        try:
+            after = seen(fine, view, tuple(s.values))
+        except ModelFault as fault:
+            raise ClaimFailed(f"the state stands for one of {coarse.name} ({fault})", {}) from None
         matched = after == before or any(step.values == after for step in coarse.steps(before))
         claim(matched, f"{coarse.name} has this step, or none is needed")
 
@@ -126,6 +129,8 @@ class _Refinement:
         for at in self._seeing.writes & fine.tracer.constants.keys():
             cell = fine.model.layout.cells[at].name
             raise DeclarationError(f"{fine.model.name}: the view changes {cell}, which never changes in this model")
+        if len(without_choices(self._seeing.tree)) > 1:
+            raise DeclarationError(f"{fine.model.name}: the view may not choose; a state stands for one state")
         self._choiceless = [replace(each, tree=tree) for each in coarse.commands for tree in without_choices(each.tree)]
         self._before = fine.frame("before")
         self._seen_before = self._seen(self._before)
@@ -133,7 +138,8 @@ class _Refinement:
         self._solver.set("timeout", TIMEOUT_MILLISECONDS)
         self._solver.add(fine.within(self._before))
         self._solver.add(*(z3.Not(fine.fails(lemma, self._before)) for lemma in lemmas))
-        # That the coarse model is in a state that it reaches is what is being proved, step by step.
+        # That each state stands for one that the coarse model reaches is what is being proved, step by step.
+        self._solver.add(fine.happens(self._seeing, self._before))
         self._solver.add(*(same(self._seen_before[at], value) for at, value in coarse.tracer.constants.items()))
 
     def _seen(self, frame: Frame) -> Frame:
@@ -158,13 +164,14 @@ class _Refinement:
         fine, before, choices = self._fine, self._before, command.instance.label
         after = fine.successor(command, before, choices)
         seen_after = self._seen(after)
-        happens = (fine.happens(command, before, choices), z3.Not(_agree(self._seen_before, seen_after)))
+        stands = fine.happens(self._seeing, after)
+        happens = fine.happens(command, before, choices)
         faults = (fine.faults(command, before, choices), *(z3.Not(each) for each in self._faults()))
         found = self._ask(RULES, command, before, *faults)
         alike = [each for each in self._choiceless if each.instance.label == command.instance.label]
         for candidates in (alike, self._choiceless):  # nearly every step is matched by the one of its own name
-            steps = [self._leads(each, seen_after) for each in candidates]
-            missing = self._ask(STEP, command, after, *happens, *(z3.Not(step) for step in steps))
+            ways = [_agree(self._seen_before, seen_after), *(self._leads(each, seen_after) for each in candidates)]
+            missing = self._ask(STEP, command, after, happens, z3.Not(z3.And(stands, z3.Or(ways))))
             if not missing:
                 return found
         return [*found, *missing]

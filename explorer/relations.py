@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -95,6 +96,7 @@ def relate(
 
 def by_pairs(name: str, check: Check, limits: Limits = Limits()) -> Relation:  # noqa: B008 - frozen
     """Searches every pair of runs for one in which a property of pairs fails."""
+    began = time.perf_counter()
     model = check.model
     run = search(check, limits)
     trace = _failure(run, check.properties[0]) if run.violated else None
@@ -105,10 +107,10 @@ def by_pairs(name: str, check: Check, limits: Limits = Limits()) -> Relation:  #
         verdict, detail = Verdict.UNDETERMINED, "; ".join(doubts)
     else:
         verdict, detail = Verdict.HOLDS, "in every pair of runs"
+    seconds = time.perf_counter() - began
     return Relation(
-        "degradation", name, model.name, model.bounds, Method.PAIRS, verdict, detail, run.seconds, run.states,
-        trace=trace,
-    )  # fmt: skip
+        "degradation", name, model.name, model.bounds, Method.PAIRS, verdict, detail, seconds, run.states, trace=trace
+    )
 
 
 def _doubts(run: Exploration) -> list[str]:

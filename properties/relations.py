@@ -25,7 +25,7 @@ from ..protocol.language import State
 from ..protocol.roles import decode_receiver
 from ..protocol.roles.indices import DecodeRank, PrefillRank, Request, Room
 from ..protocol.roles.state import Drain
-from ..protocol.roles.steps import Life, Poll, SchedulerStep, Sender, Status
+from ..protocol.roles.steps import DecodeStep, Life, Poll, SchedulerStep, Sender, Status
 from ..protocol.roles.topology import room_of, served, writers
 from .cases import SAFETY, misfit
 from .check import Check
@@ -35,7 +35,7 @@ from .property import Property, claim, invariant, probe
 
 COPIES = ("plain", "degraded")
 CHUNKS = 1
-"""Chunks of a request in a pair: what a second one adds takes tens of millions of states."""
+"""Chunks of a request in a pair. A second one takes several times as many states."""
 
 
 # Degradations.
@@ -156,6 +156,8 @@ def responses_need_a_receiver(s: Drain) -> None:
         for prefill in s.all(PrefillRank):
             responded = s.responded[decode, room, prefill] != 0
             claim(implies(responded, status != Poll.MISSING), "it counts only then", prefill=prefill)
+        disposing = (s.decode_step[decode] == DecodeStep.DISPOSE) & (s.decode_request[decode] == request)
+        claim(implies(disposing, s.life[decode, request] == Life.FAILING), "what it disposes of has failed")
 
 
 def before_opening(s: Drain) -> None:
