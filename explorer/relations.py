@@ -100,7 +100,7 @@ def by_pairs(name: str, check: Check, limits: Limits = Limits()) -> Relation:  #
     model = check.model
     run = search(check, limits)
     trace = _failure(run, check.properties[0]) if run.violated else None
-    doubts = _doubts(run)
+    doubts = _doubts(run, never_fired(run))
     if trace:
         verdict, detail = Verdict.FAILS, f"{trace.subject} fails after {len(trace)} steps"
     elif doubts:
@@ -113,11 +113,11 @@ def by_pairs(name: str, check: Check, limits: Limits = Limits()) -> Relation:  #
     )
 
 
-def _doubts(run: Exploration) -> list[str]:
+def _doubts(run: Exploration, resting: Sequence[str]) -> list[str]:
     """Why a search without a failure says nothing: it was cut short, is stuck, or has not seen what it must."""
     doubts = [run.stopped] if run.stopped else []
     doubts += ["a state that is not terminal has no step"] if run.deadlock is not None else []
-    doubts += [f"the action {name} never fired" for name in never_fired(run)]
+    doubts += [f"the action {name} never fired" for name in resting]
     return doubts + [f"{each.name} was never reached" for each in run.check.probes if each.name not in run.reached]
 
 
@@ -189,7 +189,14 @@ def _by_search(name: str, asked: Atomicity, missing: Sequence[str], before: floa
     fine, coarse = (_explored(model, asked.properties, limits) for model in (asked.fine, asked.coarse))
     seconds, states = before + fine.seconds + coarse.seconds, fine.states + coarse.states
     differing = [each for each in asked.properties if (each.name in fine.violated) != (each.name in coarse.violated)]
-    doubts = [*_doubts(fine), *_doubts(coarse)]
+    # What happens in neither model makes no difference between them.
+    resting = [never_fired(fine), never_fired(coarse)]
+    both = set(resting[0]) & set(resting[1])
+    doubts = [
+        doubt
+        for run, names in zip((fine, coarse), resting, strict=True)
+        for doubt in _doubts(run, [name for name in names if name not in both])
+    ]
     without = f"without a counterpart: {', '.join(missing)}"
     trace = None
     if differing:
