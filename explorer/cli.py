@@ -21,6 +21,7 @@ from .explore import explore
 from .hold import hold
 from .operate import gate, metrics
 from .prove import prove
+from .relate import relate
 from .simulate import simulate
 from .sizing import risk, size
 
@@ -463,3 +464,4 @@ main.add_command(hold)
 main.add_command(prove)
 main.add_command(simulate)
 main.add_command(explore)
+main.add_command(relate)

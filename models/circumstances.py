@@ -148,7 +148,7 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     prefill_scheduler.abort_inflight: _ends("prefill-abort", "router-cancel"),
     prefill_scheduler.clear_target: lambda case: case.prefill.acks_drain,
     prefill_scheduler.clear_ack: lambda case: case.prefill.acks_drain and case.prefill.ack_target_survives_clear,
-    decode_receiver.conclude_transfer: lambda case: case.scenario.endless_chunks,
+    decode_receiver.conclude_transfer: lambda case: case.setting.concludes_apart,
     lives.take_fresh_number: _lives_again,
     lives.use_number_again: _lives_again,
     lives.come_again: _lives_again,

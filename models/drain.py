@@ -124,6 +124,7 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         router_drops="router-drop" in scenario.ends,
         reuse=scenario.reuse or "ended",
         endless=scenario.endless_chunks,
+        concludes_apart=scenario.endless_chunks,
     )
 
 

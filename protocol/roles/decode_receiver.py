@@ -32,7 +32,7 @@ def receive_status(s: Drain, decode: DecodeRank, prefill: PrefillRank) -> None:
         s.poll[decode, room] = Poll.FAILED
         return
     s.responded[decode, room, prefill] = True
-    if s.knobs.endless:
+    if s.knobs.concludes_apart:
         return
     for other in writers(s, decode):
         if not s.responded[decode, room, other]:

@@ -64,9 +64,9 @@ class Setting:
     `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
     decode's ranks pipeline stages, which agree on no release. `reuse` says when a room number can be used again: while
     the slots of its former request are still held, once the request has ended at both ends, or once prefill has
-    nothing left of it. `endless` gives a request any number of chunks, which are not told apart, and takes the
-    receiver's last step apart, so that every step is about one prefill rank or about all of them alike; there is then
-    one request only. The others switch features on.
+    nothing left of it. `endless` gives a request any number of chunks, which are not told apart; there is then one
+    request only. `concludes_apart` takes the receiver's last step apart, so that every step is about one prefill rank
+    or about all of them alike. The others switch features on.
     """
 
     decode: Knobs
@@ -81,6 +81,7 @@ class Setting:
     router_drops: bool = False
     reuse: Literal["early", "ended", "late"] = "ended"
     endless: bool = False
+    concludes_apart: bool = False
 
     @property
     def releases_together(self) -> bool:
