@@ -41,13 +41,15 @@ class Copied:
     def view(self, s: State[Any], chooser: Chooser = no_choice) -> State[Any]:
         """The copy's own state, as it is in the pair's."""
         end = self.begin + len(self.model.layout.cells)
-        view = self.model.state_of(s.values[self.begin : end], chooser, s.access)
+        own = [s.values[position] for position in range(self.begin, end)]
+        view = self.model.state_of(own, chooser, s.access)
         view.labels = s.labels
         return view
 
     def put(self, s: State[Any], view: State[Any]) -> None:
         """Writes the copy's state, and what it did to its channels, into the pair's."""
-        s.values[self.begin : self.begin + len(view.values)] = view.values
+        for position, value in enumerate(view.values, self.begin):
+            s.values[position] = value
         s.events += [replace(event, channel=self.label(event.channel)) for event in view.events]
         s.choice_names[:] = dict.fromkeys([*s.choice_names, *view.choice_names])
 
