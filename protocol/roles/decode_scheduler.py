@@ -113,16 +113,16 @@ def publish_in_part(s: Drain, decode: DecodeRank, request: Request) -> None:
 
 @action(LANE)
 def abort(s: Drain, decode: DecodeRank, request: Request) -> None:
-    """The client is gone: the receiver fails, and prefill will be told. Every rank gets the client's abort.
+    """The client is gone: the receiver fails, and prefill will be told, once. Every rank gets the client's abort.
 
     managers/scheduler.py: abort_request; common/conn.py: CommonKVReceiver.abort.
     """
-    require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING and not s.notified[decode, request])
+    require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING)
     require(not (s.knobs.router or s.knobs.router_drops) or s.told_decode[request])
     require(not s.cancelled[decode, request])
     s.cancelled[decode, request] = True
     s.poll[decode, room_of(s, request)] = Poll.FAILED
-    if s.knobs.decode.transfers:
+    if s.knobs.decode.transfers and not s.notified[decode, request]:
         begin_notification(s, decode, request)
 
 
