@@ -19,7 +19,7 @@ from draincheck.explorer.symbolic import Symbolic
 from draincheck.explorer.trace import induction_trace
 from draincheck.models.endless import endless_model
 from draincheck.models.model import Model
-from draincheck.models.profile import Profile, Setting, load_profile
+from draincheck.models.profile import Profile, Setting, catalogue, load_profile
 from draincheck.models.story import ENVIRONMENT
 from draincheck.properties.lemmas import GOALS, LEMMAS
 from draincheck.properties.property import claim, invariant
@@ -332,3 +332,27 @@ def test_command_refuses_a_file_without_lemmas(tmp_path: Path) -> None:
         (tmp_path / "mine.py").write_text(text)
         code, out = run("sglang-0.5.23-mooncake", "--lemmas", str(tmp_path / "mine.py"))
         assert code == 2 and message in out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["sglang-0.5.22-mooncake", "sglang-0.5.23-mooncake", "sglang-0.5.22-ascend", "sglang-0.5.23-ascend"]
+)
+def test_the_document_says_what_the_command_proves(name: str) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "proofs.md").read_text("utf-8")
+    said = re.findall(
+        r"^\| (1|2|any number) \| (off|fires once the writes of the room are over) \|", page, re.MULTILINE
+    )
+    code, out = run(name, "--json")
+    found = [each["bounds"] for each in json.loads(out)["results"]]
+    assert code == 0 and [(each["prefill ranks"], each["release timer"]) for each in found] == said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in catalogue() if "fake" not in name])
+def test_whatever_is_not_proved_is_refuted(name: str) -> None:
+    """For one rank: each profile of the catalogue is proved, or a run shows why not."""
+    code, out = run(name, "--prefill-ranks", "1", "--json")
+    verdicts = [each["verdict"] for each in json.loads(out)["results"]]
+    proved = re.fullmatch(r"sglang-0\.5\.2[23]-(mooncake|ascend)", name) is not None
+    assert (code, verdicts) == ((0, ["PROVED", "PROVED"]) if proved else (1, ["UNDETERMINED", "VIOLATED"]))
