@@ -23,6 +23,7 @@ from .operate import gate, metrics
 from .prove import prove
 from .relate import relate
 from .simulate import simulate
+from .size_options import size_options
 from .sizing import risk, size
 
 if TYPE_CHECKING:
@@ -67,11 +68,7 @@ def main() -> None:
 @click.argument("profiles", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every profile of the catalogue in every scenario.")
 @click.option("--scenario", "scenarios", multiple=True, help='Only this scenario (may be repeated); "all" for all.')
-@click.option("--prefill-ranks", type=int, help="Prefill ranks that write to decode.")
-@click.option("--decode-ranks", type=int, help="Decode ranks, which schedule together.")
-@click.option("--rooms", type=int, help="Requests with a transfer.")
-@click.option("--chunks", type=int, help="Chunks of a request; each has a slot.")
-@click.option("--slots", type=int, help="Slots of decode's pool (default: one request's).")
+@size_options()
 @click.option("--no-timer", is_flag=True, help="Switch the release timer off: a hold ends by acks only.")
 @click.option("--timer", type=int, help="For the reference model: the hold, in ticks.")
 @click.option("--max-states", type=int, help="Give up after so many states.")

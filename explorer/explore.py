@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .console import note
+from .size_options import size_options
 
 if TYPE_CHECKING:
     from ..properties.cases import Question
@@ -57,13 +58,7 @@ class Explored:
 @click.command()
 @click.argument("profile")
 @click.option("--scenario", default="abort", show_default=True, help="What may happen (docs/scenarios.md).")
-@click.option("--prefill-ranks", "ranks", type=int, help="Prefill ranks that write to decode.")
-@click.option("--decode-ranks", type=int, help="Decode ranks, which schedule together.")
-@click.option("--rooms", type=int, help="Requests with a transfer.")
-@click.option("--chunks", type=int, help="Chunks of a request; each has a slot.")
-@click.option(
-    "--slots", type=int, help="Slots of decode's pool (default: one request's; with --aborts: all requests')."
-)
+@size_options("one request's; with --aborts: all requests'")
 @click.option(
     "--release-timer",
     type=click.Choice(("off", "late", "any")),
@@ -89,7 +84,7 @@ class Explored:
 def explore(
     profile: str,
     scenario: str,
-    ranks: int | None,
+    prefill_ranks: int | None,
     decode_ranks: int | None,
     rooms: int | None,
     chunks: int | None,
@@ -107,7 +102,7 @@ def explore(
     PROFILE is as for verify, or "reference". Exit codes: 1 a property fails, 2 the input is wrong, 3 nothing was found:
     random runs decide nothing.
     """
-    given = {"ranks": ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
+    given = {"ranks": prefill_ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     sizes = {name: size for name, size in given.items() if size is not None}
     question = _narrowed(_question(profile, scenario, sizes, release_timer, aborts is not None), names, without)
     done = Explored(question, SystemRandom().randrange(SEEDS) if seed is None else seed)

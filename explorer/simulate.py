@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .console import note, print_wide
+from .size_options import size_options
 
 if TYPE_CHECKING:
     from ..properties.cases import Case, Question
@@ -25,11 +26,7 @@ TABLE_WIDTH = 120
 @click.command()
 @click.argument("profiles", nargs=-1)
 @click.option("--scenario", "scenarios", multiple=True, help='Only this scenario (may be repeated); "all" for all.')
-@click.option("--prefill-ranks", type=int, help="Prefill ranks that write to decode.")
-@click.option("--decode-ranks", type=int, help="Decode ranks, which schedule together.")
-@click.option("--rooms", type=int, help="Requests with a transfer.")
-@click.option("--chunks", type=int, help="Chunks of a request; each has a slot.")
-@click.option("--slots", type=int, help="Slots of decode's pool (default: one request's).")
+@size_options()
 @click.option(
     "--release-timer",
     type=click.Choice(("off", "late", "any")),
