@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ..models.endless import endless_model
@@ -19,7 +19,7 @@ from .any_ranks import AnyRanks
 from .horn import spacer
 from .induction import Breach, Induction, inductive, largest_inductive
 from .symbolic import Symbolic
-from .trace import Trace, follow, induction_trace, violation_trace
+from .trace import Trace, fault_trace, follow, induction_trace, violation_trace
 from .unrolling import NO_FAULT, Bounds, Unrolled, bounded_check, induction
 from .verify import Verdict as Class
 from .verify import verify
@@ -228,7 +228,16 @@ def prove_bounded(
         else:
             found = induction(symbolic, subject, bounds, simple_path=simple_path, watch=progress)
         results.append(_unrolled(question, subject, method, found))
-    return results
+    if None in subjects:
+        return results
+    # What is proved is then true of runs up to the first step that breaks the rules; the reader has to know.
+    return [
+        replace(each, detail=f"{each.detail}; {RULES_NOT_ASKED}") if each.verdict is Verdict.PROVED else each
+        for each in results
+    ]
+
+
+RULES_NOT_ASKED = "whether a step breaks the language's rules was not asked"
 
 
 def _unrolled(question: Question, subject: Property | None, method: Method, found: Unrolled) -> Result:
@@ -238,10 +247,11 @@ def _unrolled(question: Question, subject: Property | None, method: Method, foun
     detail = f"k = {found.depth + 1}" if found.proved else found.stopped
     if found.states:
         verdict, detail = Verdict.VIOLATED, f"after {len(found.states) - 1} steps"
+        initial, taken = found.states[0], follow(model, found.states)
         if subject is None:
-            next(model.steps(found.states[-1]), None)  # executed directly, the fault says what is wrong
+            trace = fault_trace(question.check, initial, taken, question.source)
         else:
-            trace = violation_trace(model, subject, found.states[0], follow(model, found.states), question.source)
+            trace = violation_trace(model, subject, initial, taken, question.source)
     elif found.induction and subject is not None:
         trace = induction_trace(model, subject, found.induction, {})
     return Result(

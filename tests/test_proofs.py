@@ -13,14 +13,17 @@ from click.testing import CliRunner
 from draincheck.explorer.any_ranks import AnyRanks
 from draincheck.explorer.cli import main
 from draincheck.explorer.induction import inductive, largest_inductive
-from draincheck.explorer.proofs import ANY, Verdict, prove_by_induction, prove_endless, refuted
+from draincheck.explorer.proofs import ANY, Method, Verdict, prove_bounded, prove_by_induction, prove_endless, refuted
 from draincheck.explorer.prove import METHODS
 from draincheck.explorer.symbolic import Symbolic
 from draincheck.explorer.trace import induction_trace
+from draincheck.explorer.unrolling import Bounds
 from draincheck.models.endless import endless_model
 from draincheck.models.model import Model
 from draincheck.models.profile import Profile, Setting, catalogue, load_profile
 from draincheck.models.story import ENVIRONMENT
+from draincheck.properties.cases import Question
+from draincheck.properties.check import Check
 from draincheck.properties.lemmas import GOALS, LEMMAS
 from draincheck.properties.property import claim, invariant
 from draincheck.protocol.language import Index, State, action, field, flag, require
@@ -233,6 +236,21 @@ def test_a_proof_in_which_a_step_never_happens_is_none() -> None:
     assert found.detail == "with these lemmas, decide can never happen"
 
 
+def test_a_step_that_breaks_the_rules_is_shown_as_a_run() -> None:
+    @action("all")
+    def recount(s: Quorum) -> None:
+        """The number of votes is written where only yes or no fits."""
+        votes = 0
+        for r in s.all(Rank):
+            votes = votes + s.voted[r]
+        s.decided = votes
+
+    model = replace(decide_when(0), sizes={Rank: 2}, actions=(vote, recount))
+    (found,) = prove_bounded(Question(Check(model, ()), (), {}), [None], Method.BMC, Bounds(5))
+    assert found.verdict is Verdict.VIOLATED and found.subjects == ("no_fault",)
+    assert found.trace and found.trace.kind == "fault"
+
+
 # The command.
 
 
@@ -300,7 +318,7 @@ def test_command_checks_bounded_models() -> None:
     code, out = run("sglang-0.5.18-mooncake", *scenario, "--method", "bmc", "--depth", "4")
     assert code == 3 and "no run of 4 steps or fewer fails; longer ones were not asked" in out
     code, out = run("sglang-0.5.23-mooncake", "--scenario", "rejected", "--property", "owned_once")
-    assert code == 0 and "PROVED" in out
+    assert code == 0 and "PROVED" in out and "whether a step breaks the language's rules was not asked" in out
     code, out = run("reference", "--method", "bmc", "--depth", "2")
     assert code == 3
 
