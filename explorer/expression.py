@@ -6,11 +6,11 @@ An expression behaves like the integer it stands for. Where Python needs a truth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias
 
-from ..protocol.language import DeclarationError
+from ..protocol.language import DeclarationError, Symbolic
 from ..protocol.language.domain import Domain
 
 Value: TypeAlias = "int | Expression"
@@ -32,9 +32,19 @@ class Decider(Protocol):
         ...
 
 
-@dataclass(eq=False, slots=True, frozen=True)
-class Expression:
-    """An operation on cells of the state. `lo` and `hi` bound its value; `uid` is its identity."""
+def _refusing(symbol: str) -> Callable[..., NoReturn]:
+    def refuse(*_: object) -> NoReturn:
+        raise TypeError(f"{symbol} on a field is no part of the language; it has + - * == != < <= > >= & |")
+
+    return refuse
+
+
+@dataclass(eq=False, repr=False, slots=True, frozen=True)
+class Expression(Symbolic):
+    """An operation on cells of the state. `lo` and `hi` bound its value; `uid` is its identity.
+
+    It answers what it can answer as the number would, and refuses everything else: it never guesses.
+    """
 
     graph: Graph
     operation: str
@@ -51,19 +61,19 @@ class Expression:
         return self.graph.decider.pick(self)
 
     def __add__(self, other: Value) -> Value:
-        return add(self, other)
+        return add(self, as_value(other))
 
     def __radd__(self, other: Value) -> Value:
-        return add(self, other)
+        return add(self, as_value(other))
 
     def __sub__(self, other: Value) -> Value:
-        return subtract(self, other)
+        return subtract(self, as_value(other))
 
     def __rsub__(self, other: Value) -> Value:
-        return subtract(other, self)
+        return subtract(as_value(other), self)
 
     def __mul__(self, other: Value) -> Value:
-        return multiply(self, other)
+        return multiply(self, as_value(other))
 
     def __rmul__(self, other: Value) -> Value:
         return multiply(other, self)
@@ -75,16 +85,25 @@ class Expression:
         return negate(equal(self, as_value(other)))
 
     def __lt__(self, other: Value) -> Value:
-        return less(self, other)
+        return less(self, as_value(other))
 
     def __gt__(self, other: Value) -> Value:
-        return less(other, self)
+        return less(as_value(other), self)
 
     def __le__(self, other: Value) -> Value:
-        return negate(less(other, self))
+        return negate(less(as_value(other), self))
 
     def __ge__(self, other: Value) -> Value:
-        return negate(less(self, other))
+        return negate(less(self, as_value(other)))
+
+    def __neg__(self) -> Value:
+        return subtract(0, self)
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __abs__(self) -> Value:
+        return self if self >= 0 else -self
 
     def __and__(self, other: Value) -> Value:
         return both(self, other)
@@ -93,14 +112,38 @@ class Expression:
         return both(self, other)
 
     def __or__(self, other: Value) -> Value:
-        return negate(both(negate(self), negate(other)))
+        return either(self, other)
 
     def __ror__(self, other: Value) -> Value:
-        return negate(both(negate(self), negate(other)))
+        return either(self, other)
+
+    __floordiv__ = __rfloordiv__ = _refusing("//")
+    __truediv__ = __rtruediv__ = _refusing("/")
+    __mod__ = __rmod__ = __divmod__ = __rdivmod__ = _refusing("%")
+    __pow__ = __rpow__ = _refusing("**")
+    __lshift__ = __rlshift__ = _refusing("<<")
+    __rshift__ = __rrshift__ = _refusing(">>")
+    __xor__ = __rxor__ = _refusing("^")
+    __invert__ = _refusing("~")
+    __matmul__ = __rmatmul__ = _refusing("@")
 
     def __hash__(self) -> int:
         # Sets and dictionaries look members up by hash, which a symbolic value cannot have.
         raise TypeError("a field is looked up in a set or dictionary; compare it, or use a tuple")
+
+    def __repr__(self) -> str:
+        # An error's text must not ask for this. What a condition is, in words, is `str` of the tree's meaning in Z3.
+        raise TypeError("the text of a field is not the same in every execution; give claim() the value")
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask whether there is one
+        raise TypeError(f"a field is a number and has no .{name}")
 
 
 class Graph:
@@ -132,12 +175,17 @@ class Graph:
 
 
 def as_value(value: object) -> Value:
-    """An integer or expression; TypeError for anything else that is compared with one."""
+    """An integer or expression; TypeError for anything else that meets one."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, int):
         return int(value)
-    raise TypeError(f"a field is compared with {value!r}; compare it with whole numbers and other fields")
+    raise TypeError(f"a field meets {_brief(value)}; compare and compute it with whole numbers and other fields")
+
+
+def _brief(value: object) -> str:
+    text = repr(value) if isinstance(value, str | float | None) else f"a {type(value).__name__}"
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def bounds(value: Value) -> tuple[int, int]:
@@ -251,10 +299,7 @@ def less(a: Value, b: Value) -> Value:
 
 def both(a: Value, b: Value) -> Value:
     """a and b, as 0 or 1, without a decision. TypeError unless both are truth values: there are no bits here."""
-    for value in (a, b):
-        lo, hi = bounds(value)
-        if lo < 0 or hi > 1:
-            raise TypeError("& and | join truth values, 0 or 1; a number is no truth value")
+    a, b = _truth_value(a), _truth_value(b)
     if isinstance(a, int):
         return b if a else 0
     if isinstance(b, int):
@@ -264,6 +309,19 @@ def both(a: Value, b: Value) -> Value:
     if a.uid > b.uid:
         a, b = b, a
     return a.graph.make("and", (a, b), 0, 1)
+
+
+def either(a: Value, b: Value) -> Value:
+    """a or b, as 0 or 1, without a decision. TypeError unless both are truth values."""
+    return negate(both(negate(_truth_value(a)), negate(_truth_value(b))))
+
+
+def _truth_value(value: Value) -> Value:
+    value = as_value(value)
+    lo, hi = bounds(value)
+    if lo < 0 or hi > 1:
+        raise TypeError("& and | join truth values, 0 or 1; a number has no bits: compare it before, as in (x != 0)")
+    return value
 
 
 def cells_of(value: Value) -> set[int]:

@@ -13,7 +13,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..models.model import Model, Values
 from ..properties.property import Probe, Promise, Property, truth_of
-from ..protocol.language import Access, DeclarationError, GhostFault, Instance, ModelFault, State, execute
+from ..protocol.language import (
+    Access,
+    AccessFault,
+    DeclarationError,
+    Instance,
+    ModelFault,
+    State,
+    execute,
+    require_language,
+)
 from .expression import Expression, Graph, Value, cells_of
 
 MAX_PATHS = 20_000
@@ -277,24 +286,37 @@ class Tracer:
         def run() -> Tree:
             return Answer(prop.evaluate(self._state(Access.PROPERTY)) is not None)
 
-        # A fault counts as a failure here, and as false below: looked at directly, the state then raises it.
-        return self._trace(run, f"property {prop.name}", Answer(True))
+        return self._predicate(run, f"property {prop.name}", prop.function)
 
     def holds(self, probe: Probe) -> Tree:
         """A tree that answers whether the probe's predicate is true."""
-        return self._predicate(probe.function, f"probe {probe.name}")
+        return self._truth(probe.function, f"probe {probe.name}")
 
     def pending(self, promise: Promise) -> Tree:
         """A tree that answers whether the promise is pending."""
-        # A fault counts as pending: that can only break the promise, and looked at directly, the state raises it.
-        return self._predicate(promise.function, f"promise {promise.name}", on_fault=Answer(True))
+        return self._truth(promise.function, f"promise {promise.name}")
 
     def terminal(self) -> Tree:
         """A tree that answers whether the model's states may end here."""
-        return self._predicate(self._model.terminal, "the terminal predicate")
+        return self._truth(self._model.terminal, "the terminal predicate")
 
-    def _predicate(self, function: Callable[[Any], int], label: str, on_fault: Tree = Answer(False)) -> Tree:
-        return self._trace(lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, on_fault)
+    def _truth(self, function: Callable[[Any], int], label: str) -> Tree:
+        return self._predicate(lambda: Answer(truth_of(function, self._state(Access.PROPERTY), label)), label, function)
+
+    def _predicate(self, run: Callable[[], Tree], label: str, function: Callable[..., Any]) -> Tree:
+        """A tree of answers. A predicate must have one in every state that the domains allow, reachable or not.
+
+        What it says where it breaks the language's rules would be a guess, and a guess could hide a violation.
+        """
+        require_language(function, label)
+        try:
+            return self._trace(run, label, faults_allowed=False)
+        except AccessFault:
+            raise
+        except ModelFault as fault:
+            raise DeclarationError(
+                f"{label}: {fault.message}, in a state that the domains allow; ask with if before, or with and"
+            ) from None
 
     def _state(self, access: Access) -> State[Any]:
         return self._model.state_of(self._symbols, self._path.choose, access)
@@ -311,7 +333,7 @@ class Tracer:
             changed.append((position, lo if lo == hi else value))
         return Update(tuple(changed))
 
-    def _trace(self, run: Callable[[], Tree], label: str, on_fault: Tree | None = None) -> Tree:
+    def _trace(self, run: Callable[[], Tree], label: str, faults_allowed: bool = True) -> Tree:
         paths = 0
 
         def grow(prefix: list[bool | int]) -> Tree:
@@ -324,14 +346,14 @@ class Tracer:
             self._path = path = Path(prefix)
             try:
                 tree = run()
-            except GhostFault:
+            except AccessFault:
                 raise  # wrong in every state, reachable or not
             except ModelFault as fault:
-                tree = on_fault or Fault(str(fault))
+                if not faults_allowed:
+                    raise
+                tree = Fault(str(fault))
             except DeclarationError as error:
                 raise error if str(error).startswith(label) else DeclarationError(f"{label}: {error}") from None
-            except TypeError as error:
-                raise DeclarationError(f"{label}: {error}; the language has + - * == != < <= > >= & |") from error
             answers = [answer for _, answer in path.taken]
             for at in reversed(range(len(prefix), len(path.taken))):
                 asked, answer = path.taken[at]

@@ -23,6 +23,7 @@ from ..protocol.language import (
     Instance,
     State,
     execute,
+    machinery,
     require,
 )
 from ..protocol.language.channel import BoundChannel, ChannelSpec
@@ -58,6 +59,7 @@ class Copied:
         return f"{self.name} {name}"
 
 
+@machinery
 @dataclass(frozen=True)
 class Pair:
     """The knobs of a model that is a pair: its two copies."""
@@ -71,6 +73,7 @@ class Pair:
         return self.left, self.right
 
 
+@machinery
 def views(s: State[Pair]) -> tuple[Any, Any]:
     """The states of the two copies in a state of the pair, for properties and probes; changes to them are lost."""
     return s.knobs.left.view(s), s.knobs.right.view(s)
@@ -159,6 +162,7 @@ def _actions(pair: Pair) -> list[Action]:
 def _step(own: Sequence[Action | None]) -> Callable[..., None]:
     """What a step does: each copy that has it and can take it does."""
 
+    @machinery
     def step(s: State[Pair], *arguments: int) -> None:
         options, moved = _Options(s), False
         for copied, action in zip(s.knobs.copies, own, strict=True):
@@ -201,6 +205,7 @@ class _Options:
         return option
 
 
+@machinery
 def _start(s: State[Pair]) -> None:
     options = _Options(s)
     for copied in s.knobs.copies:
@@ -209,6 +214,7 @@ def _start(s: State[Pair]) -> None:
         copied.put(s, view)
 
 
+@machinery
 def _terminal(s: State[Pair]) -> int:
     """Where neither copy has a step, each must be one that may end."""
     ended = [copied.model.terminal(view) for copied, view in zip(s.knobs.copies, views(s), strict=True)]

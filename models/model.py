@@ -22,6 +22,9 @@ from ..protocol.language import (
     execute,
     fault_actions,
     lay_out,
+    require_constant,
+    require_language,
+    require_methods,
 )
 from ..protocol.language.state import Chooser, no_choice
 
@@ -113,6 +116,18 @@ class Model:
             raise DeclarationError(
                 f"model {self.name}: its sizes give {count:,} action instances; at most {MAX_INSTANCES:,} are explored"
             )
+        self._require_language()
+
+    def _require_language(self) -> None:
+        """Raises DeclarationError for a step that might not mean the same in every execution."""
+        for each in self.actions:
+            require_language(each.function, f"action {each.name}")
+        require_language(self.start, f"the start of {self.name}")
+        require_language(self.terminal, "the terminal predicate")
+        require_methods(self.state, self.state.__name__)
+        for channel in self.layout.channels.values():
+            require_methods(channel.message, channel.message.__name__)
+        require_constant(self.knobs, f"the knobs of {self.name}")
 
     @cached_property
     def layout(self) -> Layout:

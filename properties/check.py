@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..models.model import Model
-from ..protocol.language import DeclarationError
+from ..protocol.language import DeclarationError, require_language
 from .property import Probe, Promise, Property
 
 
@@ -36,6 +36,8 @@ class Check:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise DeclarationError(f"check of {self.model.name}: {', '.join(twice)} is asked twice")
+        for each in (*self.properties, *self.probes, *self.promises):
+            require_language(each.function, f"{type(each).__name__.lower()} {each.name}")
         unknown = sorted((self.fair or frozenset()) - {each.name for each in self.model.all_actions})
         if unknown:
             raise DeclarationError(f"check of {self.model.name}: fair names {', '.join(unknown)}, which is no action")

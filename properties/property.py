@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ..models.model import Model
-from ..protocol.language import Access, DeclarationError, Disabled, ModelFault, State
+from ..protocol.language import Access, DeclarationError, Disabled, State, machinery, running, truth
 
 
 class ClaimFailed(Exception):
@@ -20,9 +20,10 @@ class ClaimFailed(Exception):
         self.values = values
 
 
+@machinery
 def claim(condition: int, text: str, **values: int) -> None:
     """A conjunct of a property. `text` says what must hold; `values` are shown if it does not."""
-    if not condition:
+    if not truth(condition, "claim()"):
         raise ClaimFailed(text, values)
 
 
@@ -60,14 +61,12 @@ class Property:
     def evaluate(self, state: State[Any]) -> ClaimFailed | None:
         """The claim that is false in a state, symbolic or not. Raises DeclarationError if it is no property."""
         try:
-            result: object = self.function(state)
+            with running(f"property {self.name}"):
+                result: object = self.function(state)
         except ClaimFailed as failed:
             return failed
         except Disabled:
             raise DeclarationError(f"property {self.name}: it may not use require(); use claim()") from None
-        except ModelFault as fault:
-            fault.where = fault.where or f"property {self.name}"
-            raise
         if result is not None:
             raise DeclarationError(f"property {self.name}: it returns nothing: say what must hold with claim()")
         return None
@@ -106,15 +105,13 @@ class Promise:
 def truth_of(predicate: Callable[[Any], int], state: State[Any], where: str) -> bool:
     """A predicate's value in a state, symbolic or not. Raises DeclarationError if it is none."""
     try:
-        result = cast(object, predicate(state))
-        if result is None:
-            raise DeclarationError(f"{where}: it returns nothing; return whether it holds")
-        return bool(result)
+        with running(where):
+            result = cast(object, predicate(state))
+            if result is None:
+                raise DeclarationError(f"{where}: it returns nothing; return whether it holds")
+            return truth(result, where)
     except Disabled:
         raise DeclarationError(f"{where}: it may not use require()") from None
-    except ModelFault as fault:
-        fault.where = fault.where or where
-        raise
 
 
 def _sentence(kind: str, function: Callable[..., object]) -> str:

@@ -65,10 +65,12 @@ Table = dict[tuple[int, int], list[int]]
 
 
 def mover(name: str, table: Table) -> Action:
+    ways = tuple((here, by, tuple(there)) for (here, by), there in table.items())
+
     @action("m")
     def move(s: Board, way: Way) -> None:
         """Moves along the table."""
-        for (here, by), there in table.items():
+        for here, by, there in ways:
             if by == way and s.at == here:
                 s.at = s.choose(there)
                 return

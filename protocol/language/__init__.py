@@ -3,10 +3,11 @@
 Start at `state.py`, then `action.py`.
 """
 
-from .action import Action, Instance, action, every_choice, execute, ghost_code, require
+from .action import Action, Instance, action, every_choice, execute, ghost_code, require, running, truth
 from .channel import Faults, Message, channel, fault_actions, part
-from .domain import NONE, UNBOUNDED, Domain, Index, between, flag, maybe, upto
+from .domain import NONE, UNBOUNDED, Domain, Index, Symbolic, between, flag, is_number, maybe, upto
 from .errors import (
+    AccessFault,
     ChannelFault,
     DeclarationError,
     Disabled,
@@ -17,11 +18,13 @@ from .errors import (
     ModelFault,
 )
 from .state import Access, Cells, Event, Layout, State, field, ghost, lay_out
+from .whitelist import machinery, require_constant, require_language, require_methods
 
 __all__ = [
     "NONE",
     "UNBOUNDED",
     "Access",
+    "AccessFault",
     "Action",
     "Cells",
     "ChannelFault",
@@ -40,6 +43,7 @@ __all__ = [
     "Message",
     "ModelFault",
     "State",
+    "Symbolic",
     "action",
     "between",
     "channel",
@@ -50,9 +54,16 @@ __all__ = [
     "flag",
     "ghost",
     "ghost_code",
+    "is_number",
     "lay_out",
+    "machinery",
     "maybe",
     "part",
     "require",
+    "require_constant",
+    "require_language",
+    "require_methods",
+    "running",
+    "truth",
     "upto",
 ]

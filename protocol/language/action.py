@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from itertools import product
 from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
-from .domain import Index, Sizes, count_of
-from .errors import DeclarationError, Disabled, DraincheckError, GhostFault, ModelFault
+from .domain import Index, NoValue, Sizes, count_of, is_number
+from .errors import AccessFault, DeclarationError, Disabled, GhostFault, ModelFault
 from .state import Access, Chooser, State
 
 P = ParamSpec("P")
@@ -20,8 +21,36 @@ S = TypeVar("S", bound=State[Any])
 
 def require(condition: int) -> None:
     """A guard: without it the action cannot happen in this state, and nothing it did counts."""
-    if not condition:
+    if not truth(condition, "require()"):
         raise Disabled
+
+
+def truth(condition: object, where: str) -> bool:
+    """A condition's truth, symbolic or not. Raises DeclarationError for what is no number: a text, a list, None."""
+    if not (is_number(condition) or isinstance(condition, NoValue)):
+        raise DeclarationError(f"{where} was given {_kind(condition)}; give it a truth value or a number")
+    return bool(condition)
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
+
+
+@contextmanager
+def running(where: str) -> Generator[None]:
+    """Runs a function of a model; what goes wrong in it names the step or property.
+
+    Raises ModelFault for what depends on the state, and DeclarationError for what is no part of the language.
+    """
+    try:
+        yield
+    except ModelFault as fault:
+        fault.where = fault.where or where
+        raise
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise ModelFault(f"{type(error).__name__}: {error}", where) from error
+    except (TypeError, AttributeError, NameError, RecursionError) as error:
+        raise DeclarationError(f"{where}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -135,7 +164,7 @@ def ghost_code(function: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         state = cast("State[Any]", args[0])
         if state.access is Access.PROPERTY:
-            raise ModelFault(f"a property may not call the ghost code {function.__name__}")
+            raise AccessFault(f"a property may not call the ghost code {function.__name__}")
         with state.accessing(Access.GHOST):
             try:
                 result: object = function(*args, **kwargs)
@@ -188,18 +217,14 @@ def execute(instance: Instance, state: S) -> S | None:
     """
     prompt = {channel.name: channel.lengths(state) for channel in state.layout.prompt_channels}
     try:
-        result: object = instance.action.function(state, *instance.arguments)
+        with running(instance.label):
+            result: object = instance.action.function(state, *instance.arguments)
     except Disabled:
         return None
-    except ModelFault as fault:
+    except ModelFault:
         if _delivery_comes_first(state, prompt):
             return None
-        fault.where = fault.where or instance.label
         raise
-    except (DraincheckError, TypeError):
-        raise
-    except Exception as error:
-        raise ModelFault(f"{type(error).__name__}: {error}", instance.label) from error
     if result is not None:
         raise DeclarationError(f"{instance.label}: an action returns nothing; it changes the state")
     return None if _delivery_comes_first(state, prompt) else state

@@ -23,7 +23,7 @@ from operator import index as as_index
 from typing import Any, Generic, TypeVar, cast
 
 from .action import Action, require
-from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, upto
+from .domain import Domain, DomainLike, DomainSpec, Index, NoValue, Sizes, Symbolic, as_domain, upto
 from .errors import ChannelFault, DeclarationError, IndexFault, ModelFault
 from .state import Event, Layout, Scalar, State, Table, check_name, check_shape
 
@@ -72,7 +72,7 @@ def part(domain: DomainLike) -> Part:
     return Part(domain)
 
 
-class Message:
+class Message(NoValue):
     """Base of message types; an instance is a received message. `parts` maps each name to its value."""
 
     def __init_subclass__(cls) -> None:
@@ -82,6 +82,10 @@ class Message:
 
     def __init__(self, parts: dict[str, int]) -> None:
         self.parts = parts
+
+    def say_value(self) -> str:
+        """See NoValue."""
+        return f"a {type(self).__name__} has no value; name one of its parts"
 
 
 class ChannelSpec(Generic[M]):
@@ -212,7 +216,7 @@ class BoundChannel(Generic[M]):
         return [state.values[position] for position in range(first, first + count)]
 
 
-class Channels(Generic[M]):
+class Channels(NoValue, Generic[M]):
     """Channels seen through a state: `s.acks[rank]`, or `s.acks[()]` for a single one."""
 
     def __init__(self, state: State[Any], bound: BoundChannel[M]) -> None:
@@ -225,11 +229,12 @@ class Channels(Generic[M]):
             raise IndexFault(f"{self._bound.name} takes {len(self._bound.shape)} indices, not {len(keys)}")
         return Fifo(self._state, self._bound, tuple(map(as_index, keys)))
 
-    def __bool__(self) -> bool:
-        raise ModelFault(f"{self._bound.name} has no value; look at the length of one of its channels")
+    def say_value(self) -> str:
+        """See NoValue."""
+        return f"{self._bound.name} has no value; look at the length of one of its channels"
 
 
-class Fifo(Generic[M]):
+class Fifo(NoValue, Generic[M]):
     """One channel of a state."""
 
     def __init__(self, state: State[Any], bound: BoundChannel[M], key: tuple[int, ...]) -> None:
@@ -238,8 +243,9 @@ class Fifo(Generic[M]):
         self._key = key
         self._places = bound.places(state.layout, key)
 
-    def __bool__(self) -> bool:
-        raise ModelFault(f"{self._bound.name} has no value; look at its length")
+    def say_value(self) -> str:
+        """See NoValue."""
+        return f"{self._bound.name} has no value; look at its length"
 
     @property
     def length(self) -> int:
@@ -268,24 +274,31 @@ class Fifo(Generic[M]):
         return self._message(0)
 
     def waiting(self) -> Iterator[M]:
-        """The messages in the channel, oldest first, left in their places."""
-        for place in self._places_in_use():
-            if place < self.length:
-                yield self._message(place)
+        """The messages that are in the channel now, oldest first, left in their places.
+
+        What is sent or taken while one goes through them changes nothing of it.
+        """
+        length = self.length
+        messages = [self._message(place) for place in self._places_in_use()]
+        return (message for place, message in enumerate(messages) if place < length)
 
     def some(self, test: Callable[[M], int]) -> int:
         """Whether a message in the channel satisfies a test: one condition, in which nothing branches if the test
-        does not (it combines its own with & and |)."""
+        does not (it combines its own with & and |).
+
+        The test is asked of every place, and counts where there is a message; elsewhere it sees what an empty place
+        holds, as in a traced step.
+        """
         found = 0
-        for place in self._places_in_use():
-            found |= (place < self.length) & test(self._message(place))
+        for place in range(self._bound.capacity):
+            found |= (place < self.length) & _truth(test(self._message(place)))
         return found
 
     def count(self, test: Callable[[M], int]) -> int:
         """How many messages in the channel satisfy a test, without a branch as in `some`."""
         found = 0
-        for place in self._places_in_use():
-            found = found + ((place < self.length) & test(self._message(place)))
+        for place in range(self._bound.capacity):
+            found = found + ((place < self.length) & _truth(test(self._message(place))))
         return found
 
     def remove_last(self) -> None:
@@ -355,6 +368,13 @@ class Fifo(Generic[M]):
 
     def _set_length(self, length: int) -> None:
         self._state.write(self._places.length, length)
+
+
+def _truth(value: int) -> int:
+    """A test's answer. It is joined by &, which has no meaning for other numbers."""
+    if isinstance(value, Symbolic) or (isinstance(value, int) and value in (0, 1)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return value
+    raise DeclarationError(f"a test of messages gives {value!r}; it must give whether something holds")
 
 
 def fault_actions(bound: BoundChannel[Any]) -> list[Action]:

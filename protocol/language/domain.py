@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
-from .errors import DeclarationError
+from .errors import DeclarationError, ModelFault
 
 NONE = -1
 """The value of a `maybe` field that points at nothing."""
@@ -39,6 +39,32 @@ class Index(int):
         """How a value is shown: `room 0`. A subclass may say it better."""
         words = re.sub(r"(?<!^)(?=[A-Z])", " ", cls.__name__).lower()
         return f"{words} {value}"
+
+
+class Symbolic:
+    """Base of the values that stand for numbers while a function is traced (explorer/expression.py)."""
+
+    __slots__ = ()
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is one of the language's numbers: a whole number, a truth value, or what stands for one."""
+    return isinstance(value, int | Symbolic)
+
+
+class NoValue:
+    """Base of what is looked into, and has no value itself: tables, channels, messages."""
+
+    def say_value(self) -> str:
+        """What to name instead."""
+        raise NotImplementedError
+
+    def _no_value(self, *_: object) -> NoReturn:
+        raise ModelFault(self.say_value())
+
+    __bool__ = __int__ = __index__ = __iter__ = __str__ = __format__ = _no_value
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _no_value
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
 
 Sizes = Mapping[type[Index], int]

@@ -37,7 +37,11 @@ class ChannelFault(ModelFault):
     """A message sent into a full channel."""
 
 
-class GhostFault(ModelFault):
+class AccessFault(ModelFault):
+    """Code that touches what it may not: wrong in every state, reachable or not."""
+
+
+class GhostFault(AccessFault):
     """Protocol code that would depend on a ghost field, or ghost code that touches the protocol."""
 
 

@@ -18,15 +18,13 @@ from enum import Enum
 from functools import cached_property
 from itertools import product
 from operator import index as as_index
-from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast, overload
+from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
-from .domain import Domain, DomainLike, DomainSpec, Index, Sizes, as_domain, check_sizes, count_of
-from .errors import DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
+from .domain import Domain, DomainLike, DomainSpec, Index, NoValue, Sizes, as_domain, check_sizes, count_of, is_number
+from .errors import AccessFault, DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
 
 _TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices", "choice_names", "labels"})
 """Attributes of State objects, which no field may be called."""
-
-_NO_NUMBERS = (float, str, type(None))
 
 K = TypeVar("K")
 I = TypeVar("I", bound=Index)  # noqa: E741 - the index type of `all` and `choose`
@@ -358,6 +356,8 @@ class State(Generic[K]):
         values = self.all(options) if isinstance(options, type) else options
         if not values:
             raise ModelFault("choose() was given no option")
+        if not all(map(is_number, values)):
+            raise DeclarationError("choose() takes an index type, or a sequence of whole numbers")
         value = values[self._chooser(len(values))]
         self.choices.append(int(value))
         name = value.name.lower().replace("_", " ") if isinstance(value, Enum) else str(int(value))
@@ -378,10 +378,10 @@ class State(Generic[K]):
         """Sets a cell. Raises DomainFault for a value outside its domain."""
         cell = self.layout.cells[position]
         if self.access is Access.PROPERTY:
-            raise ModelFault(f"a property may not change the state; it assigns {cell.name}")
+            raise AccessFault(f"a property may not change the state; it assigns {cell.name}")
         if self.access is Access.GHOST and not cell.ghost:
             raise GhostFault(f"ghost code assigns {cell.name}, which is no ghost field")
-        if isinstance(value, _NO_NUMBERS):
+        if not is_number(value):
             raise ModelFault(f"{cell.name} is assigned {value!r}, which is no whole number")
         lo, hi = cell.domain.lo, cell.domain.hi
         if not lo <= value or (cell.domain.bounded and not value <= hi):
@@ -404,7 +404,7 @@ def _show(value: int) -> str:
     return str(int(value)) if isinstance(value, int) else "another value"  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
-class Cells:
+class Cells(NoValue):
     """A table seen through a state: `s.owner[slot]`."""
 
     __slots__ = ("_shape", "_state")
@@ -416,11 +416,9 @@ class Cells:
     def __getitem__(self, key: int | tuple[int, ...]) -> int:
         return self._state.read(self._shape.locate(key))
 
-    def _no_value(self, *_: object) -> NoReturn:
-        raise ModelFault(f"{self._shape.name} is a table, and has no value; name one of its elements")
-
-    __bool__ = __int__ = __index__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __iter__ = _no_value
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
+    def say_value(self) -> str:
+        """See NoValue."""
+        return f"{self._shape.name} is a table, and has no value; name one of its elements"
 
     def __setitem__(self, key: int | tuple[int, ...], value: int) -> None:
         self._state.write(self._shape.locate(key), value)

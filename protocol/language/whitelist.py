@@ -1,0 +1,429 @@
+"""What a step or a property may be written with, so that it means the same in every execution.
+
+The same function runs on integers, and on symbolic values that stand for them. Most of Python means the same for both,
+since it asks a value for its sum or its truth, and the value answers. What looks past that (`is`, the type of a value,
+its text), what catches a refusal, and what lives outside the state would not. So the source of each function, and of
+whatever it calls, is read when the model is made, and what is not known to mean the same is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import operator
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import reduce
+from typing import Any, NoReturn, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakSet
+
+from .domain import Index, NoValue
+from .errors import DeclarationError
+from .sources import FunctionNode, Syntax, syntax_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+Function = types.FunctionType
+
+STATEMENTS = (
+    ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For, ast.Break, ast.Continue,
+    ast.Return, ast.Pass, ast.FunctionDef, ast.Match,
+)  # fmt: skip
+EXPRESSIONS = (
+    ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.IfExp, ast.Lambda, ast.Tuple, ast.List, ast.Dict,
+    ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Subscript, ast.Slice, ast.Attribute,
+    ast.Name, ast.Constant, ast.NamedExpr, ast.Starred, ast.Yield, ast.YieldFrom, ast.JoinedStr, ast.FormattedValue,
+)  # fmt: skip
+PARTS = (
+    ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.comprehension, ast.arguments, ast.arg,
+    ast.keyword, ast.match_case, ast.MatchValue, ast.MatchOr, ast.MatchAs, ast.MatchSequence, ast.MatchStar,
+)  # fmt: skip
+
+ALLOWED = (*STATEMENTS, *EXPRESSIONS, *PARTS)
+
+_COMPARE = "compare with == or !="
+REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
+    ast.Is: ("`is` compares objects, not values", _COMPARE),
+    ast.IsNot: ("`is not` compares objects, not values", _COMPARE),
+    ast.MatchSingleton: ("`case` with True, False or None compares objects, not values", "write the number, or an if"),
+    ast.MatchClass: ("`case` with a class looks at the type of a value", "compare values with =="),
+    ast.MatchMapping: ("`case` with a dictionary looks values up", "compare values with =="),
+    ast.While: ("a while loop may never end", "write for ... in range(), and break"),
+    ast.Try: ("try would hide what the language refuses", "ask with if before, or use require()"),
+    ast.With: ("with runs code that may hide what the language refuses", "write the step without it"),
+    ast.Raise: ("raise is no part of the language", "use require() for a guard, or claim() in a property"),
+    ast.Assert: ("assert is no part of the language", "use require() for a guard, or claim() in a property"),
+    ast.Global: ("what lives outside the state is not part of it", "make it a field"),
+    ast.Nonlocal: ("a function may not change the variables of another", "return the value"),
+    ast.Import: ("a step may not import", "import at the top of the module"),
+    ast.ImportFrom: ("a step may not import", "import at the top of the module"),
+    ast.ClassDef: ("a step may not declare a class", "declare it at the top of the module"),
+    ast.Delete: ("del is no part of the language", "assign the value that the field begins with"),
+    ast.Set: ("a set has no order", "use a tuple"),
+    ast.SetComp: ("a set has no order", "use a tuple or a list"),
+    ast.Div: ("/ gives a fraction", "the language has whole numbers: multiply the other side"),
+    ast.MatMult: ("@ is no part of the language", "use + - *"),
+}
+
+DENIED = frozenset({
+    "layout", "values", "access", "events", "choices", "choice_names", "labels", "read", "write", "accessing", "parts",
+    "graph", "operation", "operands", "lo", "hi", "uid",
+    "real", "imag", "numerator", "denominator", "conjugate", "bit_length", "bit_count", "to_bytes", "from_bytes",
+    "as_integer_ratio", "is_integer", "function",
+})  # fmt: skip
+"""Attributes that only one of the executions has, or that are the language's own."""
+
+CALLABLES = frozenset({
+    range, len, min, max, sum, any, all, abs, bool, int, enumerate, zip, reversed, sorted, tuple, list, dict, map,
+    filter, cast, reduce, itertools.chain, itertools.pairwise, itertools.product, itertools.combinations,
+    itertools.permutations, operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.eq,
+    operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.not_,
+})  # fmt: skip
+"""What may be called besides the language and functions that are read themselves."""
+
+_SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+_machinery: WeakSet[Callable[..., Any]] = WeakSet()
+_passed: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
+
+
+def machinery(function: F) -> F:
+    """Marks what belongs to the checker, and is written for integers and symbolic values alike: it is not read."""
+    _machinery.add(function)
+    return function
+
+
+def require_language(function: Callable[..., Any], where: str) -> None:
+    """Reads a function and all that it calls. Raises DeclarationError for what is outside the language.
+
+    `where` names the step or property. The message says what is wrong, in which file and line, and what to write.
+    """
+    if not isinstance(function, Function):
+        raise DeclarationError(f"{where}: it is {function!r}; write it as a function, with def or lambda")
+    try:
+        _read_all([function])
+    except DeclarationError as error:
+        raise DeclarationError(f"{where}: {error}") from None
+
+
+def require_constant(value: object, where: str) -> None:
+    """Raises DeclarationError unless a value, with all that it is made of, can never change."""
+    waiting: list[Function] = []
+    problem = _problem(value, waiting)
+    if problem:
+        raise DeclarationError(f"{where}: {problem}")
+    try:
+        _read_all(waiting)
+    except DeclarationError as error:
+        raise DeclarationError(f"{where}: {error}") from None
+
+
+def require_methods(owner: type, where: str) -> None:
+    """Reads the methods and properties that a class declares, its bases included."""
+    try:
+        _read_all(list(_methods(owner)))
+    except DeclarationError as error:
+        raise DeclarationError(f"{where}: {error}") from None
+
+
+def _read_all(waiting: list[Function]) -> None:
+    seen: set[Function] = set()
+    while waiting:
+        function = waiting.pop()
+        if function in seen or function in _passed:
+            continue
+        seen.add(function)
+        if _is_machinery(function):
+            wrapped = vars(function).get("__wrapped__")
+            if isinstance(wrapped, Function):
+                waiting.append(wrapped)
+            continue
+        waiting.extend(_Reader(function).read())
+    for function in seen:
+        _passed[function] = True
+
+
+def _is_machinery(function: Function) -> bool:
+    module = str(function.__globals__.get("__name__", ""))
+    return function in _machinery or module == __package__ or module.startswith(f"{__package__}.")
+
+
+def _methods(owner: type) -> Iterator[Function]:
+    for base in owner.__mro__:
+        for name, value in vars(base).items():
+            if isinstance(value, property):
+                value = value.fget
+            if isinstance(value, classmethod | staticmethod):
+                value = cast("object", value.__func__)  # pyright: ignore[reportUnknownMemberType]
+            if isinstance(value, Function) and not _is_generated(name, value):
+                yield value
+
+
+def _is_generated(name: str, function: Function) -> bool:
+    """Whether a class has a function from Python itself: enum, dataclasses, typing."""
+    made = function.__code__.co_filename.startswith("<")
+    return made or _is_standard(str(function.__globals__.get("__name__", ""))) or name == "label"
+
+
+def _is_standard(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _problem(value: object, waiting: list[Function]) -> str:
+    """Why a value from outside the state cannot be used, or an empty string. Its functions are added to `waiting`."""
+    if value is None or type(value) in (bool, int, str, range) or isinstance(value, Enum | Index):
+        return ""
+    if isinstance(value, Function):
+        return _problem_of_function(value, waiting)
+    if isinstance(value, type):
+        return _problem_of_class(value, waiting)
+    if isinstance(value, types.MethodType | types.BuiltinFunctionType):
+        known = value in CALLABLES if isinstance(value, types.BuiltinFunctionType) else False
+        return "" if known else f"{value.__qualname__} is no part of the language"
+    if isinstance(value, tuple):
+        members = cast("tuple[object, ...]", value)
+        return next((found for each in members if (found := _problem(each, waiting))), "")
+    if type(value) in _machinery:
+        return ""
+    if isinstance(value, float | complex):
+        return f"{value!r} is no whole number; the language has whole numbers only"
+    if is_dataclass(value):
+        if not _is_frozen(type(value)):
+            return f"a {type(value).__name__} can change; declare it with @dataclass(frozen=True)"
+        waiting.extend(_methods(type(value)))
+        for each in fields(value):
+            found = _problem(getattr(value, each.name), waiting)
+            if found:
+                return f"{each.name} of {type(value).__name__}: {found}"
+        return ""
+    if isinstance(value, set | frozenset):
+        return f"a {type(value).__name__} has no order; use a tuple"
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__} from outside the state can change; use a tuple, or make it a field"
+    return f"a {type(value).__name__} is no part of the language; use whole numbers, tuples, enumerations, functions"
+
+
+def _is_frozen(kind: type) -> bool:
+    return bool(kind.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+
+
+def _problem_of_function(value: Function, waiting: list[Function]) -> str:
+    if value in CALLABLES:
+        return ""
+    module = str(value.__globals__.get("__name__", ""))
+    if _is_standard(module) and not _is_machinery(value):
+        return f"{module}.{value.__qualname__} is no part of the language"
+    waiting.append(value)
+    return ""
+
+
+def _problem_of_class(value: type, waiting: list[Function]) -> str:
+    if value in CALLABLES:
+        return ""
+    record = hasattr(value, "_fields") or (is_dataclass(value) and _is_frozen(value))
+    if not (record or issubclass(value, Enum | Index | NoValue)):
+        return f"{value.__name__} is no part of the language; a NamedTuple or a frozen dataclass holds several values"
+    waiting.extend(_methods(value))
+    for name, shared in _shared(value):
+        found = _problem(shared, waiting)
+        if found:
+            return f"{name} of {value.__name__}: {found}"
+    return ""
+
+
+def _shared(owner: type) -> Iterator[tuple[str, object]]:
+    """What all objects of a class have in common, but for functions and what is declared for the state."""
+    for name, value in vars(owner).items():
+        kind = type(value)
+        declared = kind.__module__.startswith(__package__ or "?") or hasattr(kind, "__get__")
+        if not (name.startswith("_") or declared):
+            yield name, value
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """What a name or a dotted name stands for that the function finds outside itself."""
+
+    value: object
+
+
+class _Reader:
+    """Reads one function."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._syntax: Syntax = syntax_of(function)
+        self._waiting: list[Function] = []
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        self._closure = dict(cells)
+
+    def read(self) -> list[Function]:
+        """The functions that it uses. Raises DeclarationError for what is outside the language."""
+        function, node = self._function, self._syntax.node
+        if isinstance(node, ast.AsyncFunctionDef):
+            self._refuse(node, "an async function is no part of the language", "write it with def")
+        for name, value in self._defaults(function):
+            self._use(node, name, value)
+        self._body(node, frozenset())
+        return self._waiting
+
+    def _defaults(self, function: Function) -> Iterator[tuple[str, object]]:
+        for value in function.__defaults__ or ():
+            yield "a default", value
+        yield from (function.__kwdefaults__ or {}).items()
+
+    def _body(self, node: FunctionNode, outer: frozenset[str]) -> None:
+        """The body of this function, or of one within it; `outer` are the names of the functions around it."""
+        names = outer | _bound_in(node)
+        for each in node.body if isinstance(node.body, list) else [node.body]:
+            self._visit(each, names)
+
+    def _visit(self, node: ast.AST, names: frozenset[str]) -> None:
+        refused = REFUSED.get(type(node))
+        if refused:
+            self._refuse(node, *refused)
+        if not isinstance(node, ALLOWED):
+            self._refuse(
+                node, f"{type(node).__name__} is no part of the language", "write it with what docs/language.md has"
+            )
+        match node:
+            case ast.FunctionDef():
+                if node.decorator_list:
+                    self._refuse(node, "a function within a step has no decorator", "write it without one")
+                self._visit_all([*node.args.defaults, *filter(None, node.args.kw_defaults)], names)
+                self._body(node, names)
+            case ast.Lambda():
+                self._visit_all([*node.args.defaults, *filter(None, node.args.kw_defaults)], names)
+                self._body(node, names)
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self._visit_all(ast.iter_child_nodes(node), names | _bound_in(node))
+            case ast.AnnAssign():
+                self._visit_all([node.target, *([node.value] if node.value else [])], names)
+            case ast.Constant():
+                self._constant(node)
+            case ast.Name() | ast.Attribute():
+                self._name(node, names)
+            case ast.Compare():
+                self._compare(node, names)
+            case ast.Call():
+                called = self._outside(node.func, names)
+                if called and isinstance(called.value, type) and issubclass(called.value, Enum):
+                    self._refuse(node, f"{ast.unparse(node.func)}() looks a value up", _COMPARE)
+                self._visit_all(ast.iter_child_nodes(node), names)
+            case ast.FormattedValue() if node.conversion != -1:
+                self._refuse(node, "the text of a value is not the same in every execution", "give claim() the value")
+            case ast.Subscript() if isinstance(node.ctx, ast.Store):
+                if self._outside(node.value, names) is not None:
+                    self._refuse(node, "what lives outside the state is not part of it", "make it a field")
+                self._visit_all(ast.iter_child_nodes(node), names)
+            case _:
+                self._visit_all(ast.iter_child_nodes(node), names)
+
+    def _visit_all(self, nodes: Any, names: frozenset[str]) -> None:
+        for each in nodes:
+            self._visit(each, names)
+
+    def _constant(self, node: ast.Constant) -> None:
+        if not (node.value is None or isinstance(node.value, bool | int | str)):
+            self._refuse(node, f"{node.value!r} is no whole number", "the language has whole numbers only")
+
+    def _compare(self, node: ast.Compare, names: frozenset[str]) -> None:
+        for operand, compared in zip(node.ops, node.comparators, strict=True):
+            self._locate_and_visit(operand, node, names)
+            found = self._outside(compared, names)
+            if isinstance(operand, ast.In | ast.NotIn) and found and isinstance(found.value, type):
+                self._refuse(node, "`in` with a class looks values up", "compare with == or with a tuple")
+        self._visit_all([node.left, *node.comparators], names)
+
+    def _locate_and_visit(self, part: ast.AST, at: ast.AST, names: frozenset[str]) -> None:
+        refused = REFUSED.get(type(part))
+        if refused:
+            self._refuse(at, *refused)
+
+    def _name(self, node: ast.Name | ast.Attribute, names: frozenset[str]) -> None:
+        if isinstance(node, ast.Name) and (node.id in names or isinstance(node.ctx, ast.Store)):
+            return
+        found = self._outside(node, names)
+        if found is not None:
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                self._refuse(node, "what lives outside the state is not part of it", "make it a field")
+            self._use(node, ast.unparse(node), found.value)
+            return
+        assert isinstance(node, ast.Attribute), "a name that is not bound here is found outside, or refused"
+        if node.attr.startswith("_") or node.attr in DENIED:
+            self._refuse(node, f".{node.attr} is no part of the language", "look at the fields of the state")
+        self._visit(node.value, names)
+
+    def _outside(self, node: ast.AST, names: frozenset[str]) -> _Outside | None:
+        """What a name, or a dotted one, stands for outside the function; None if it is the function's own."""
+        if isinstance(node, ast.Name):
+            return None if node.id in names else _Outside(self._look_up(node))
+        if not isinstance(node, ast.Attribute):
+            return None
+        base = self._outside(node.value, names)
+        if base is None:
+            return None
+        if not isinstance(base.value, types.ModuleType):
+            self._use(node, ast.unparse(node.value), base.value)
+        if isinstance(base.value, Function):
+            self._refuse(node, "what lives outside the state is not part of it", "make it a field")
+        if not isinstance(base.value, types.ModuleType | type | Enum) and not is_dataclass(base.value):
+            return None
+        if node.attr.startswith("_") or node.attr in DENIED:
+            self._refuse(node, f".{node.attr} is no part of the language", "use what has a plain name")
+        try:
+            return _Outside(getattr(base.value, node.attr))
+        except AttributeError:
+            self._refuse(node, f"there is no {ast.unparse(node)}", "name what is there")
+
+    def _look_up(self, node: ast.Name) -> object:
+        name = node.id
+        try:
+            if name in self._closure:
+                return self._closure[name].cell_contents
+            return self._function.__globals__[name] if name in self._function.__globals__ else getattr(builtins, name)
+        except (AttributeError, ValueError):
+            self._refuse(node, f"{name} is not defined", "define it above the model")
+
+    def _use(self, node: ast.AST, name: str, value: object) -> None:
+        if isinstance(value, types.ModuleType):
+            self._refuse(node, f"{name} is a module", "name what you use of it")
+        problem = _problem(value, self._waiting)
+        if problem:
+            self._refuse(node, problem if name in problem else f"{name}: {problem}", "")
+
+    def _refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
+        raise DeclarationError(f"{self._syntax.at(node)}: {what}" + (f"; {instead}" if instead else ""))
+
+
+def _bound_in(node: ast.AST) -> frozenset[str]:
+    """The names that a function or comprehension binds itself, without those bound within inner ones."""
+    found: set[str] = set()
+
+    def collect(each: ast.AST) -> None:
+        match each:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchStar(name=str(name)):
+                found.add(name)
+            case ast.MatchAs(name=str(name)):
+                found.add(name)
+            case ast.FunctionDef(name=name):
+                found.add(name)
+            case _:
+                pass
+        for inner in ast.iter_child_nodes(each):
+            if not isinstance(inner, _SCOPES):
+                collect(inner)
+            elif isinstance(inner, ast.FunctionDef):
+                found.add(inner.name)
+            elif not isinstance(inner, ast.Lambda):
+                found.update(walrus.target.id for walrus in ast.walk(inner) if isinstance(walrus, ast.NamedExpr))
+
+    for each in ast.iter_child_nodes(node):
+        if not isinstance(each, _SCOPES):
+            collect(each)
+        elif isinstance(each, ast.FunctionDef):
+            found.add(each.name)
+    return frozenset(found)
