@@ -12,14 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..models.model import Values
+from ..models.model import Model, Values
 from ..properties.property import Property
-from ..protocol.language import Instance
+from ..protocol.language import EngineDisagreement, Instance, ModelFault
 from .symbolic import Frame, Symbolic, z3
 from .tracer import Command
 from .unrolling import NO_FAULT
 
 TIMEOUT_MILLISECONDS = 60_000
+UNDECIDED = "not decided"
+"""In the place of a lemma's name, where the solver has no answer."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,32 @@ class _Induction:
             self._solver.add(z3.Not(symbolic.fails(lemma, self._before)))
 
     def at_start(self) -> list[Breach]:
-        """Lemmas that fail in an initial state, by direct execution."""
+        """Lemmas that fail in an initial state, by direct execution.
+
+        So the lemmas are true together somewhere, and what follows from them is not everything. Raises
+        EngineDisagreement where the terms say otherwise.
+        """
         return [
             Breach(lemma.name, None, (values,))
             for values in self._symbolic.initial_states
             for lemma in self._lemmas
-            if lemma.violation(self._symbolic.model, values)
+            if self._fails_at(lemma, values)
         ]
+
+    def _fails_at(self, lemma: Property, values: Values) -> bool:
+        """Whether a lemma is false in a state; both executions are asked."""
+        directly = lemma.violation(self._symbolic.model, values) is not None
+        if z3.is_true(z3.simplify(self._symbolic.fails(lemma, values))) is not directly:
+            said = ("true", "false") if directly else ("false", "true")
+            raise EngineDisagreement(
+                f"{self._symbolic.model.name}: as terms, {lemma.name} is {said[0]}; executed directly, it is {said[1]}"
+                f"{self._where(values)}"
+            )
+        return directly
+
+    def _where(self, values: Values) -> str:
+        cells = zip(self._symbolic.model.layout.cells, values, strict=True)
+        return f", in the state {', '.join(f'{cell.name} = {value}' for cell, value in cells)}"
 
     def of_step(self, command: Command) -> list[Breach]:
         """Lemmas that the command breaks, one at least if it breaks any, and whether it breaks the language's rules."""
@@ -147,9 +168,41 @@ class _Induction:
         if answer == z3.unsat:
             return []
         if solution is None:
-            return [Breach(subject or "not decided", command.instance, ())]
-        states = (self._symbolic.values(solution, self._before), self._symbolic.values(solution, after))
+            return [Breach(UNDECIDED, command.instance, ())]
+        before = self._symbolic.values(solution, self._before)
         if subject:
-            return [Breach(subject, command.instance, states[:1])]
-        broken = [lemma.name for lemma in self._lemmas if lemma.violation(self._symbolic.model, states[1])]
-        return [Breach(name, command.instance, states) for name in broken]
+            self._confirm(command, before, None)
+            return [Breach(subject, command.instance, (before,))]
+        states = (before, self._symbolic.values(solution, after))
+        self._confirm(command, *states)
+        broken = [lemma for lemma in self._lemmas if self._fails_at(lemma, states[1])]
+        if not broken:
+            raise EngineDisagreement(
+                f"{self._symbolic.model.name}: as terms, {command.instance.label} breaks a lemma; executed directly, "
+                f"it breaks none{self._where(before)}"
+            )
+        return [Breach(lemma.name, command.instance, states) for lemma in broken]
+
+    def _confirm(self, command: Command, before: Values, after: Values | None) -> None:
+        """Executes a step that the terms claim, to a state or, for None, to a fault. Raises EngineDisagreement."""
+        for lemma in self._lemmas:
+            self._fails_at(lemma, before)
+        model, label = self._symbolic.model, command.instance.label
+        if after is None:
+            agreed = _breaks_the_rules(model, command.instance, before)
+        else:
+            agreed = after in [step.values for step in model.lawful_steps_of(command.instance, before)]
+        if not agreed:
+            claimed = "breaks the rules" if after is None else f"leads to {after}"
+            raise EngineDisagreement(
+                f"{model.name}: as terms, {label} {claimed}; executed directly, it does not{self._where(before)}"
+            )
+
+
+def _breaks_the_rules(model: Model, instance: Instance, values: Values) -> bool:
+    try:
+        for _ in model.steps_of(instance, values):
+            pass
+    except ModelFault:
+        return True
+    return False

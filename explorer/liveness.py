@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from .search import Exploration, Limits, StateGraph
 
 STATES_AT_ONCE = 1 << 12
 MARKS_AT_ONCE = 1 << 20
-BYTES_PER_STATE = 48
+BYTES_PER_STATE = 56
 BYTES_PER_EDGE = 64
 """What deciding takes, at the most, for each pending state and each step out of one."""
 
@@ -76,9 +77,14 @@ class _Region:
     codes: Numbers
     targets: Numbers
 
+    @cached_property
+    def _begins(self) -> Numbers:
+        """Where the steps out of each state begin, and at last where they end."""
+        return np.searchsorted(self.sources, np.arange(len(self.positions) + 1))
+
     def steps_from(self, number: int) -> Iterator[tuple[int, int]]:
         """The steps out of one state, as (code, target)."""
-        begin, end = np.searchsorted(self.sources, (number, number + 1))
+        begin, end = self._begins[number : number + 2]
         yield from zip(self.codes[begin:end].tolist(), self.targets[begin:end].tolist(), strict=True)
 
 
@@ -153,7 +159,7 @@ def _lasso(found: Exploration, region: _Region) -> Lasso | None:
         return None
     states = found.path_to(int(region.positions[start]))
     cycle = _cycle(region, components, fair, start)
-    around = [found.path_to(int(region.positions[target]))[-1] for _, target in cycle]
+    around = [found.state_at(int(region.positions[target])) for _, target in cycle]
     return Lasso([*states, *around], len(states) - 1, tuple(instances[code] for code, _ in cycle))
 
 

@@ -14,12 +14,13 @@ from ..models.scenario import SCENARIOS
 from ..properties.cases import Question, drain_case
 from ..properties.lemmas import GOALS, LEMMAS
 from ..properties.property import Property
+from ..protocol.language import DeclarationError, EngineDisagreement
 from ..protocol.roles.indices import PrefillRank
 from .any_ranks import AnyRanks
 from .horn import spacer
-from .induction import Breach, Induction, inductive, largest_inductive
+from .induction import UNDECIDED, Breach, Induction, inductive, largest_inductive
 from .symbolic import Symbolic
-from .trace import Trace, fault_trace, follow, induction_trace, violation_trace
+from .trace import ReplayError, Trace, fault_trace, follow, induction_trace, violation_trace
 from .unrolling import NO_FAULT, Bounds, Unrolled, bounded_check, induction
 from .verify import Verdict as Class
 from .verify import verify
@@ -94,7 +95,7 @@ def prove_endless(
     alone = prove_endless(profile, 1, late_timer=late_timer, slots=slots, lemmas=lemmas, goals=goals, watch=watch)
     if alone.verdict is not Verdict.PROVED:
         return alone
-    both = [each for each in (*lemmas, *goals) if each.name in {*alone.lemmas, *alone.subjects}]
+    both = [each for each in _distinct(model, [*lemmas, *goals]) if each.name in {*alone.lemmas, *alone.subjects}]
     family = AnyRanks(lambda n: endless_model(profile, ranks=n, slots=slots, late_timer=late_timer), PrefillRank)
     return _prove_family(family, model, both, alone, watch)
 
@@ -123,10 +124,13 @@ def _prove_family(family: AnyRanks, two: Model, lemmas: Sequence[Property], alon
 def prove_by_induction(
     model: Model, lemmas: Sequence[Property], goals: Sequence[Property], watch: Watch = _no_watch
 ) -> Result:
-    """Proves goals of a model with lemmas, for runs of any length."""
+    """Proves goals of a model with lemmas, for runs of any length. A goal may be one of the lemmas.
+
+    Raises DeclarationError if two different properties have one name: the one would be proved for the other.
+    """
     began = time.perf_counter()
+    everything = _distinct(model, [*lemmas, *goals])
     symbolic = Symbolic(model)
-    everything = [*lemmas, *(goal for goal in goals if goal.name not in {lemma.name for lemma in lemmas})]
     ranks = model.bounds.get("prefill ranks", "")
     found, lost = largest_inductive(
         symbolic, everything, lambda at, of: watch(f"{model.name}, prefill ranks {ranks}: step {at} of {of}")
@@ -145,6 +149,17 @@ def prove_by_induction(
         verdict, detail = Verdict.UNDETERMINED, f"with these lemmas, {', '.join(idle)} can never happen"
     seconds = time.perf_counter() - began
     return Result(model.name, model.bounds, names, Method.INDUCTION, verdict, detail, seconds, trace, kept)
+
+
+def _distinct(model: Model, properties: Sequence[Property]) -> list[Property]:
+    """Each property once. Raises DeclarationError if a name stands for two, or for something else."""
+    by_name: dict[str, Property] = {}
+    for each in properties:
+        if by_name.setdefault(each.name, each) != each:
+            raise DeclarationError(f"{model.name}: two different properties are called {each.name}; rename one")
+        if each.name in (NO_FAULT, UNDECIDED):
+            raise DeclarationError(f"{model.name}: no property may be called {each.name}; rename it")
+    return list(by_name.values())
 
 
 def _proof_words(found: Induction, lost: Sequence[Breach]) -> str:
@@ -211,33 +226,40 @@ def prove_bounded(
     simple_path: bool = False,
     watch: Watch = _no_watch,
 ) -> list[Result]:
-    """Asks each property of a model by bounded model checking, k-induction or Spacer; None asks for faults."""
+    """Asks each property of a model by bounded model checking, k-induction or Spacer; None asks for faults.
+
+    A run ends where a step breaks the language's rules, so what is proved of a property is that no run fails before.
+    If anything is proved, it is therefore asked as well whether a step breaks them; if one does, or may, nothing is.
+    """
     model = question.check.model
     symbolic = Symbolic(model)
 
     def progress(name: str, depth: int, seconds: float) -> None:
         watch(f"{model.name}: {name}, depth {depth}, {seconds:.0f} s")
 
-    results: list[Result] = []
-    for subject in subjects:
+    def ask(subject: Property | None) -> Result:
         if method is Method.SPACER:
-            results.append(_by_spacer(question, symbolic, subject, bounds))
-            continue
+            return _by_spacer(question, symbolic, subject, bounds)
         if method is Method.BMC:
             found = bounded_check(symbolic, subject, bounds, progress)
         else:
             found = induction(symbolic, subject, bounds, simple_path=simple_path, watch=progress)
-        results.append(_unrolled(question, subject, method, found))
-    if None in subjects:
+        return _unrolled(question, subject, method, found)
+
+    results = [ask(subject) for subject in subjects]
+    if None not in subjects and any(each.verdict is Verdict.PROVED for each in results):
+        results.append(ask(None))
+    rules = next((each for each in results if each.subjects == (NO_FAULT,)), None)
+    if rules is None or rules.verdict is Verdict.PROVED:
         return results
-    # What is proved is then true of runs up to the first step that breaks the rules; the reader has to know.
-    return [
-        replace(each, detail=f"{each.detail}; {RULES_NOT_ASKED}") if each.verdict is Verdict.PROVED else each
-        for each in results
-    ]
+    return [_up_to_faults(each, rules) if each.verdict is Verdict.PROVED else each for each in results]
 
 
-RULES_NOT_ASKED = "whether a step breaks the language's rules was not asked"
+def _up_to_faults(proved: Result, rules: Result) -> Result:
+    """What a proof is worth where a step breaks the language's rules, or may."""
+    why = "a run does" if rules.verdict is Verdict.VIOLATED else "whether a run does is not known"
+    detail = f"no run fails before a step breaks the language's rules, and {why}"
+    return replace(proved, verdict=Verdict.UNDETERMINED, detail=detail)
 
 
 def _unrolled(question: Question, subject: Property | None, method: Method, found: Unrolled) -> Result:
@@ -245,15 +267,21 @@ def _unrolled(question: Question, subject: Property | None, method: Method, foun
     trace = None
     verdict = Verdict.PROVED if found.proved else Verdict.UNDETERMINED
     detail = f"k = {found.depth + 1}" if found.proved else found.stopped
-    if found.states:
-        verdict, detail = Verdict.VIOLATED, f"after {len(found.states) - 1} steps"
-        initial, taken = found.states[0], follow(model, found.states)
-        if subject is None:
-            trace = fault_trace(question.check, initial, taken, question.source)
-        else:
-            trace = violation_trace(model, subject, initial, taken, question.source)
-    elif found.induction and subject is not None:
-        trace = induction_trace(model, subject, found.induction, {})
+    try:
+        if found.states:
+            verdict, detail = Verdict.VIOLATED, f"after {len(found.states) - 1} steps"
+            initial, taken = found.states[0], follow(model, found.states)
+            if subject is None:
+                trace = fault_trace(question.check, initial, taken, question.source)
+            else:
+                trace = violation_trace(model, subject, initial, taken, question.source)
+        elif found.induction and subject is not None:
+            trace = induction_trace(model, subject, found.induction, {})
+    except ReplayError as error:
+        raise EngineDisagreement(
+            f"{model.name}: as terms, {found.subject} fails after these states: "
+            f"{found.states or found.induction}; executed directly: {error}"
+        ) from error
     return Result(
         model.name, model.bounds, (found.subject,), method, verdict, detail, found.seconds, trace, times=found.times
     )

@@ -96,7 +96,7 @@ def prove(
         raise click.UsageError("any number of ranks is proved by induction only; leave --method out")
     if chosen is not Method.INDUCTION and file is not None:
         raise click.UsageError("--lemmas belong to --method induction")
-    lemmas = None if file is None else lemmas_of(file)
+    lemmas = None if file is None else _own_lemmas(file)
     limits = (depth, max_seconds)
     if bounded:
         results = _bounded(profile, scenarios, chosen, lemmas or [], names, limits, simple_path)
@@ -209,6 +209,16 @@ def _chosen(names: Sequence[str], known: Sequence[Property]) -> list[Property]:
         if name not in by_name:
             raise click.UsageError(f"--property {name}: the model is asked for {', '.join(by_name)}")
     return [by_name[name] for name in names] or list(known)
+
+
+def _own_lemmas(file: Path) -> list[Property]:
+    """The lemmas of a file. Raises LemmaError if one takes the name of a shipped property that it is not."""
+    from ..properties.lemmas import GOALS, LEMMAS
+
+    found, shipped = lemmas_of(file), {each.name: each for each in (*LEMMAS, *GOALS)}
+    if taken := sorted(each.name for each in found if shipped.get(each.name, each) != each):
+        raise LemmaError(f"{file}: {', '.join(taken)}: a property of draincheck has this name; rename the lemma")
+    return found
 
 
 def lemmas_of(file: Path) -> list[Property]:

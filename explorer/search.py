@@ -83,8 +83,8 @@ class Exploration:
     number of steps to the farthest state expanded. `violated` and `reached` give the first, and so nearest,
     state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
     `hits` counts transitions for each action. `deadlock` is the first state without a step that is not terminal.
-    `path_to` gives the states of a shortest path to a position, `position_of` the position of a state, None if it
-    was not found. `graph` has the steps between the states.
+    `path_to` gives the states of a shortest path to a position, `state_at` the state there, `position_of` the position
+    of a state, None if it was not found. `graph` has the steps between the states.
     """
 
     check: Check
@@ -100,6 +100,7 @@ class Exploration:
     hits: dict[str, int] = field(default_factory=dict[str, int])
     deadlock: int | None = None
     path_to: Callable[[int], list[Values]] = lambda position: []
+    state_at: Callable[[int], Values] = lambda position: ()
     position_of: Callable[[Values], int | None] = lambda values: None
     graph: StateGraph | None = None
 
@@ -200,7 +201,9 @@ class _Search:
         memory = limits.memory or memory_share()
         self._native = compiled.quick
         self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), compiled.successors, memory)
-        self._result = Exploration(compiled.check, path_to=self._path_to, position_of=self._position_of)
+        self._result = Exploration(
+            compiled.check, path_to=self._path_to, state_at=self._state_at, position_of=self._position_of
+        )
         self._chunk_size = max(256, min(CHUNK, STEPS_AT_ONCE // max(1, compiled.successors)))
         self._started = time.perf_counter()
         self._shown = self._started
@@ -280,14 +283,16 @@ class _Search:
         """Runs the faulty step on integers, for a message with the values."""
         position, code = self._visited.event
         instance = self._model.instances[code]
-        values = self._compiled.packing.unpack(self._visited.state(position))
+        values = self._state_at(position)
         for _ in self._model.steps_of(instance, values):
             pass
         raise ModelFault("the compiled step fails where the direct one does not; please report this", instance.label)
 
     def _path_to(self, position: int) -> list[Values]:
-        unpack = self._compiled.packing.unpack
-        return [unpack(self._visited.state(at)) for at in self._visited.path(position)]
+        return [self._state_at(at) for at in self._visited.path(position)]
+
+    def _state_at(self, position: int) -> Values:
+        return self._compiled.packing.unpack(self._visited.state(position))
 
     def _position_of(self, values: Values) -> int | None:
         packing = self._compiled.packing

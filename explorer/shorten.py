@@ -66,11 +66,16 @@ class _Runner:
 
     def without_loops(self, run: Sequence[Step]) -> list[Step]:
         """The run without what it does between two visits of the same state."""
-        kept: dict[Values, list[Step]] = {self._initial: []}
-        steps: list[Step] = []
+        before: dict[Values, tuple[Values, Step] | None] = {self._initial: None}
+        values = self._initial
         for step in run:
-            steps = kept.setdefault(step.values, [*steps, step])
-        return steps
+            before.setdefault(step.values, (values, step))
+            values = step.values
+        steps: list[Step] = []
+        while (last := before[values]) is not None:
+            values, step = last
+            steps.append(step)
+        return steps[::-1]
 
     def _fails(self, values: Values) -> bool:
         if values not in self._failing:

@@ -302,6 +302,8 @@ def either(decision: Term, then: Term, otherwise: Term, like: Term) -> Term:
         return then
     if z3.is_bool(like):
         return z3.If(decision, condition(then), condition(otherwise))
-    if z3.is_int(like):
+    if any(z3.is_int(term) for term in (like, then, otherwise) if not isinstance(term, int)):
         return z3.If(decision, _integer(then), _integer(otherwise))
-    return z3.If(decision, _vector(then, like.size()), _vector(otherwise, like.size()))
+    # A cell with one value is a plain number, and says nothing of the width.
+    bits = max(_bits(then), _bits(otherwise)) if isinstance(like, int) else like.size()
+    return z3.If(decision, _vector(then, bits), _vector(otherwise, bits))

@@ -112,7 +112,7 @@ def follow(model: Model, states: Sequence[Values], last: Sequence[Instance] = ()
 
 def _step_between(model: Model, number: int, here: Values, there: Values, instances: Sequence[Instance]) -> Step:
     for instance in instances:
-        for step in model.steps_of(instance, here):
+        for step in model.lawful_steps_of(instance, here):  # what another step does wrong here is another matter
             if step.values == there:
                 return step
     raise ReplayError(f"{model.name}: no action leads to the state after step {number}; the run is none")
@@ -127,7 +127,7 @@ def rerun(model: Model, initial: Values, taken: Sequence[tuple[str, Sequence[int
     for number, (label, chosen) in enumerate(taken, 1):
         if label not in instances:
             raise ReplayError(f"{model.name}: step {number} is {label}, which the model does not have")
-        for step in model.steps_of(instances[label], values):
+        for step in model.lawful_steps_of(instances[label], values):
             if step.chosen == tuple(chosen):
                 steps.append(step)
                 values = step.values

@@ -127,7 +127,7 @@ def bounded_check(
                 base.extend()
             solution = base.ask(base.failure(base.frames[-1]))
             times.append(base.seconds)
-            if solution:
+            if solution is not None:  # a solution is false where it has no constants
                 return Unrolled(name, base.run_in(solution), depth, seconds=base.seconds, times=tuple(times))
             base.solver.add(z3.Not(base.failure(base.frames[-1])))
             if watch:
@@ -164,7 +164,7 @@ def induction(
             if k:
                 base.extend()
             solution = base.ask(base.failure(base.frames[-1]))
-            if solution:
+            if solution is not None:
                 return Unrolled(name, base.run_in(solution), k, seconds=base.seconds, times=tuple(times))
             base.solver.add(z3.Not(base.failure(base.frames[-1])))
             depth = k
@@ -175,7 +175,7 @@ def induction(
                     step.solver.add(earlier)
             solution = step.ask(step.failure(step.frames[-1]))
             times.append(base.seconds)
-            if not solution:
+            if solution is None:
                 return Unrolled(name, (), k, True, seconds=base.seconds, times=tuple(times))
             blocking = step.run_in(solution)
             if watch:

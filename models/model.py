@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from ..protocol.language import (
     Index,
     Instance,
     Layout,
+    ModelFault,
     State,
     every_choice,
     execute,
@@ -53,6 +55,11 @@ class SlotView:
     name: str
     owner: str
     writer: str
+
+
+def _step(instance: Instance, state: State[Any]) -> Step:
+    choice = ", ".join(state.choice_names)
+    return Step(instance, tuple(state.choices), tuple(state.values), tuple(state.events), choice)
 
 
 def _no_slots(state: Any) -> Sequence[SlotView]:
@@ -153,7 +160,7 @@ class Model:
         return self.state(self.layout, list(values), self.knobs, chooser, access)
 
     def initial_states(self) -> list[Values]:
-        """The distinct initial states, found by direct execution."""
+        """The distinct initial states, found by direct execution. Raises DeclarationError if `start` allows none."""
 
         def run(chooser: Chooser) -> State[Any] | None:
             state = self.state_of(self.layout.initial, chooser)
@@ -163,13 +170,25 @@ class Model:
                 return None
             return state
 
-        return list(dict.fromkeys(tuple(state.values) for state in every_choice(run)))
+        found = list(dict.fromkeys(tuple(state.values) for state in every_choice(run)))
+        if not found:  # whatever is asked of such a model is true
+            raise DeclarationError(f"model {self.name}: its start allows no initial state; loosen what it requires")
+        return found
 
     def steps_of(self, instance: Instance, values: Sequence[int]) -> Iterator[Step]:
         """The transitions of one instance in one state, by direct execution: none if it is disabled."""
         for state in every_choice(lambda chooser: execute(instance, self.state_of(values, chooser))):
-            choice = ", ".join(state.choice_names)
-            yield Step(instance, tuple(state.choices), tuple(state.values), tuple(state.events), choice)
+            yield _step(instance, state)
+
+    def lawful_steps_of(self, instance: Instance, values: Sequence[int]) -> Iterator[Step]:
+        """The transitions of one instance that break no rule of the language, where another option of it may."""
+
+        def run(chooser: Chooser) -> State[Any] | None:
+            with suppress(ModelFault):
+                return execute(instance, self.state_of(values, chooser))
+
+        for state in every_choice(run):
+            yield _step(instance, state)
 
     def steps(self, values: Sequence[int]) -> Iterator[Step]:
         """Every transition out of a state, by direct execution."""

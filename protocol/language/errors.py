@@ -45,5 +45,14 @@ class GhostFault(AccessFault):
     """Protocol code that would depend on a ghost field, or ghost code that touches the protocol."""
 
 
+class EngineDisagreement(DraincheckError):
+    """Two executions of one model say different things: draincheck is wrong in one of them, and nothing counts.
+
+    The message shows what each of them says.
+    """
+
+    exit_code = 70
+
+
 class Disabled(Exception):
     """A guard does not hold: the action cannot happen in this state. Raised by `require`."""
