@@ -13,7 +13,7 @@ import numpy as np
 
 from ..models.model import Model, Values
 from ..properties.check import Check
-from ..protocol.language import DeclarationError, ModelFault
+from ..protocol.language import DeclarationError, EngineDisagreement, ModelFault
 from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
@@ -29,6 +29,8 @@ MEMORY_SHARE = 0.7
 LEAST_MEMORY = 16 << 20
 OUT_OF_MEMORY = "memory limit of"
 """How the reason begins why a search without memory stopped."""
+BROKEN_RULES = "a step breaks the language's rules"
+"""How the reason begins why a search met a fault of the model."""
 OPTIMISE_FROM = 3_000_000
 """States from which on optimised code is worth waiting for."""
 
@@ -75,6 +77,14 @@ class StateGraph:
     spare: int
 
 
+@dataclass(frozen=True)
+class Faulty:
+    """A state in which a step breaks the language's rules, by its position, and what the step says there."""
+
+    position: int
+    fault: ModelFault
+
+
 @dataclass
 class Exploration:
     """What a search found. Positions number states in the order of discovery.
@@ -83,6 +93,7 @@ class Exploration:
     number of steps to the farthest state expanded. `violated` and `reached` give the first, and so nearest,
     state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
     `hits` counts transitions for each action. `deadlock` is the first state without a step that is not terminal.
+    `faulty` is the first state in which a step breaks the language's rules: the search ends there.
     `path_to` gives the states of a shortest path to a position, `state_at` the state there, `position_of` the position
     of a state, None if it was not found. `graph` has the steps between the states.
     """
@@ -99,6 +110,7 @@ class Exploration:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     hits: dict[str, int] = field(default_factory=dict[str, int])
     deadlock: int | None = None
+    faulty: Faulty | None = None
     path_to: Callable[[int], list[Values]] = lambda position: []
     state_at: Callable[[int], Values] = lambda position: ()
     position_of: Callable[[Values], int | None] = lambda values: None
@@ -169,7 +181,7 @@ def search(
 
     The search ends at the first state that violates one of the properties named in `until` (default: any), but not
     before `beyond` states are found; an empty collection makes it go on to the end and count. Ctrl-C ends it with
-    what is known. Raises ModelFault if an action breaks the language's rules.
+    what is known, and so does a step that breaks the language's rules.
     """
     compiled = check if isinstance(check, Compiled) else compile_check(check)
     ends = {each.name for each in compiled.check.properties} if until is None else set(until)
@@ -241,9 +253,10 @@ class _Search:
         if visited.count > OPTIMISE_FROM:
             self._native = self._compiled.optimised
         reason = visited.advance(self._native, until)
-        if reason == kernel.FAULTED:
-            self._raise_fault()
         found = self._observe()
+        if reason == kernel.FAULTED:
+            self._result.faulty = faulty = self._fault()
+            found = f"{BROKEN_RULES}: {faulty.fault}"
         if found:
             return found
         if reason == kernel.FULL:
@@ -279,14 +292,20 @@ class _Search:
         enough = self._visited.count >= self._beyond
         return "violation found" if enough and self._ends & result.violated.keys() else ""
 
-    def _raise_fault(self) -> None:
-        """Runs the faulty step on integers, for a message with the values."""
+    def _fault(self) -> Faulty:
+        """Runs the faulty step on integers, for a message with the values. Raises EngineDisagreement if none breaks."""
         position, code = self._visited.event
         instance = self._model.instances[code]
         values = self._state_at(position)
-        for _ in self._model.steps_of(instance, values):
-            pass
-        raise ModelFault("the compiled step fails where the direct one does not; please report this", instance.label)
+        try:
+            for _ in self._model.steps_of(instance, values):
+                pass
+        except ModelFault as fault:
+            return Faulty(position, fault)
+        raise EngineDisagreement(
+            f"{self._model.name}: compiled, {instance.label} breaks the rules; executed directly, it does not, "
+            f"in the state {values}"
+        )
 
     def _path_to(self, position: int) -> list[Values]:
         return [self._state_at(at) for at in self._visited.path(position)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..models.model import Model, Values
 from ..properties.check import Check
-from ..protocol.language import DeclarationError, ModelFault
+from ..protocol.language import DeclarationError, EngineDisagreement
 from . import swarm_kernel as kernel
 from .native import Native
 from .search import OPTIMISE_FROM, PROGRESS_SECONDS, Compiled, compile_check
@@ -243,7 +243,9 @@ class _Swarm:
         values = self._compiled.packing.unpack([int(word) for word in self._walkers.states[walker]])
         for _ in self._model.steps_of(instance, values):
             pass
-        raise ModelFault("the compiled step fails where the direct one does not; please report this", instance.label)
+        raise EngineDisagreement(
+            f"{self._model.name}: compiled, {instance.label} breaks the rules; executed directly, it does not"
+        )
 
     def _path_to(self, sighting: Sighting) -> list[Values]:
         """Walks again, alone: the same key gives the same walk."""

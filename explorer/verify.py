@@ -11,7 +11,7 @@ from ..properties.cases import DELAYS, INEQUALITY, LEAKS, WEAKNESSES, Case, Ques
 from ..properties.check import Check
 from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
-from .trace import Trace, deadlock_trace, follow, promise_trace, violation_trace, witness_trace
+from .trace import Trace, deadlock_trace, fault_trace, follow, promise_trace, violation_trace, witness_trace
 
 
 class Verdict(StrEnum):
@@ -86,7 +86,7 @@ class Row:
 
     `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
-    is another. `stuck` leads to a deadlock, `witness` exercises the property without the timer. `stored` says that
+    is another. `stuck` leads to a step that breaks the language's rules, or to a deadlock, `witness` exercises the property without the timer. `stored` says that
     the result is one of an earlier run. `unfair` names the actions that need not happen even if they always can, as
     promises were decided; None if there was no promise.
     """
@@ -118,8 +118,9 @@ class Row:
 
     @property
     def traces(self) -> tuple[Trace, ...]:
-        """The runs of all findings, or the one that got stuck."""
-        return tuple(finding.trace for finding in self.findings) or ((self.stuck,) if self.stuck else ())
+        """The runs of all findings, and the one that broke the rules, or got stuck without a finding."""
+        ends = self.stuck is not None and (self.stuck.kind == "fault" or not self.findings)
+        return (*(finding.trace for finding in self.findings), *((self.stuck,) if self.stuck and ends else ()))
 
 
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
@@ -256,10 +257,15 @@ def _weaknesses(answer: _Answer) -> tuple[Weakness, ...]:
     return tuple(Weakness(name, failure_trace(found, {}, name, source)) for name in names)
 
 
-def _deadlock(question: Question, found: Exploration) -> Trace | None:
+def _stuck(question: Question, found: Exploration) -> Trace | None:
+    """The run to a step that breaks the rules, or else to a deadlock."""
+    model = question.check.model
+    if found.faulty:
+        states = found.path_to(found.faulty.position)
+        return fault_trace(question.check, states[0], follow(model, states), question.source)
     if found.deadlock is None:
         return None
-    states, model = found.path_to(found.deadlock), question.check.model
+    states = found.path_to(found.deadlock)
     return deadlock_trace(model, states[0], follow(model, states), question.source)
 
 
@@ -267,6 +273,8 @@ def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outco
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
     if found.stopped == "violation found" or (found.violated.keys() - LOSSLESS):
         return ()
+    if found.faulty:
+        return (found.stopped,)
     if found.deadlock is not None:
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
     if found.stopped:
@@ -301,7 +309,7 @@ def _row(
         run=_run(deciding),
         without_timer=_run(elsewhere) if elsewhere else None,
         seconds=deciding.seconds + (elsewhere.seconds if elsewhere else 0.0),
-        stuck=_deadlock(deciding.question, deciding.found),
+        stuck=_stuck(deciding.question, deciding.found),
         witness=None if lost else _witness(case, off.found),
         assumed=case.assumed or {},
         weaknesses=_weaknesses(off),

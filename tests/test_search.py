@@ -131,9 +131,31 @@ def test_a_declared_terminal_state_is_no_deadlock() -> None:
     assert found.complete and found.states == 8 and found.depth == 7
 
 
-def test_a_step_that_breaks_the_rules_is_an_error_with_its_values() -> None:
-    with pytest.raises(DomainFault, match=r"leap\(\): at may hold 0 \.\. 9; 10 was assigned"):
-        search(Check(walk(forward, leap, terminal=at_seven), ()))
+def test_a_step_that_breaks_the_rules_ends_the_search_with_its_values_and_a_run() -> None:
+    model = walk(forward, leap, terminal=at_seven, bounds={"release timer": "off"})
+    found = search(Check(model, ()))
+    assert found.faulty is not None and isinstance(found.faulty.fault, DomainFault)
+    said = "leap(): at may hold 0 .. 9; 10 was assigned"
+    assert not found.complete and found.stopped == f"a step breaks the language's rules: {said}"
+    row = verify(case(model))
+    assert row.verdict is Verdict.UNDETERMINED and row.reasons == (found.stopped,) and exit_code([row]) == 3
+    assert row.trace is not None and row.trace.kind == "fault" and str(row.trace.violation) == f"{said} is false"
+    assert [values for values in found.path_to(found.faulty.position)] == [(at,) for at in range(len(row.trace) + 1)]
+
+
+@pytest.mark.parametrize("count_all", [True, False])
+def test_a_fault_does_not_hide_the_violation_before_it(count_all: bool) -> None:
+    """The walker comes to four and then leaps out of bounds, whether or not the search goes on behind four."""
+    check = Check(walk(forward, leap, terminal=at_seven, bounds={"release timer": "off"}), (not_four,))
+    found = search(check, until=())
+    assert found.faulty is not None and len(found.path_to(found.violated["not_four"])) == 5
+    row = verify(Case("walk", "t", Question(check, (), {}), None, "", count_all=count_all))
+    assert row.verdict is Verdict.CORRUPTS and exit_code([row]) == 1
+    assert [(trace.kind, trace.subject) for trace in row.traces] == [
+        ("violation", "not_four"),
+        ("fault", "no_fault"),
+    ]
+    assert row.run.reason.startswith("a step breaks the language's rules: leap()")
 
 
 def test_an_action_that_never_fires_makes_a_pass_undetermined() -> None:
