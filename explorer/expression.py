@@ -6,9 +6,10 @@ An expression behaves like the integer it stands for. Where Python needs a truth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias, cast
 
 from ..protocol.language import DeclarationError, Symbolic
 from ..protocol.language.domain import Domain
@@ -18,6 +19,10 @@ Value: TypeAlias = "int | Expression"
 
 LARGEST = 2**62
 """Compiled code computes in 64 bits; what could come near the limit is refused when it is traced."""
+
+
+ENDLESS = cast(int, math.inf)
+"""The bound of a number that has none. It is compared and added like a number; for products see `times`."""
 
 
 class Decider(Protocol):
@@ -157,14 +162,15 @@ class Graph:
         """The value of a cell; a constant if its domain has one value only."""
         if domain.lo == domain.hi:
             return domain.lo
-        return self.make("read", (position,), domain.lo, domain.hi)
+        return self.make("read", (position,), domain.lo, domain.hi if domain.bounded else ENDLESS)
 
     def make(self, operation: str, operands: tuple[Value, ...], lo: int, hi: int) -> Value:
         """An operation; a plain integer where its bounds leave one value."""
         operands = tuple(int(each) if isinstance(each, int) else each for each in operands)  # a bool is a number
         if lo == hi:
             return int(lo)
-        if lo < -LARGEST or hi > LARGEST:
+        # What has no bound is never compiled: the cell that it comes from cannot be packed.
+        if -ENDLESS < lo < -LARGEST or LARGEST < hi < ENDLESS:
             raise DeclarationError(
                 f"a {operation} may exceed {LARGEST:,}, which compiled code cannot hold; use smaller domains"
             )
@@ -230,8 +236,13 @@ def multiply(a: Value, b: Value) -> Value:
     """a * b."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
-    corners = [x * y for x in bounds(a) for y in bounds(b)]
+    corners = [times(x, y) for x in bounds(a) for y in bounds(b)]
     return _graph(a, b).make("mul", (a, b), min(corners), max(corners))
+
+
+def times(x: int, y: int) -> int:
+    """The product of two bounds: 0 times anything is 0, also where there is no bound."""
+    return x * y if x and y else 0
 
 
 def truth(value: Value) -> Value:

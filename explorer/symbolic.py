@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 from ..models.model import Model, Values
 from ..properties.property import Property
-from .expression import Expression, Value
+from .expression import ENDLESS, Expression, Value
 from .tracer import Answer, Choice, Command, Decision, Fault, Tree, Update, trace
 
 z3: Any = import_module("z3")  # it has no type annotations
@@ -252,7 +252,8 @@ def condition(term: Term) -> Term:
 
 def _alike(terms: Sequence[Term], lo: int, hi: int) -> list[Term]:
     """Terms as numbers of one kind, in which everything between the bounds can be said."""
-    if any(not isinstance(term, int) and z3.is_int(term) for term in terms):
+    endless = not -ENDLESS < lo <= hi < ENDLESS
+    if endless or any(not isinstance(term, int) and z3.is_int(term) for term in terms):
         return [_integer(term) for term in terms]
     return [_vector(term, width(lo, hi)) for term in terms]
 

@@ -23,7 +23,7 @@ from ..protocol.language import (
     execute,
     require_language,
 )
-from .expression import Expression, Graph, Value, cells_of
+from .expression import Expression, Graph, Value, cells_of, times
 
 MAX_PATHS = 20_000
 MAX_PICK = 256
@@ -168,7 +168,7 @@ def _combine(operation: str, ranges: Sequence[tuple[int, int]]) -> tuple[int, in
         case "sub":
             return alo - bhi, ahi - blo
         case "mul":
-            corners = [x * y for x in (alo, ahi) for y in (blo, bhi)]
+            corners = [times(x, y) for x in (alo, ahi) for y in (blo, bhi)]
             return min(corners), max(corners)
         case "eq":
             if ahi < blo or bhi < alo:

@@ -86,9 +86,9 @@ class Row:
 
     `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
     its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
-    is another. `stuck` leads to a step that breaks the language's rules, or to a deadlock, `witness` exercises the property without the timer. `stored` says that
-    the result is one of an earlier run. `unfair` names the actions that need not happen even if they always can, as
-    promises were decided; None if there was no promise.
+    is another. `stuck` leads to a step that breaks the language's rules, or to a deadlock, `witness` exercises the
+    property without the timer. `stored` says that the result is one of an earlier run. `unfair` names the actions that
+    need not happen even if they always can, as promises were decided; None if there was no promise.
     """
 
     profile: str

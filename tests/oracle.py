@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import networkx as nx
 from draincheck.models.model import Step, Values
 from draincheck.properties.check import Check
+from draincheck.protocol.language import ModelFault
 
 
 @dataclass
@@ -27,10 +28,12 @@ class Found:
     counts: dict[str, int] = field(default_factory=dict)
     hits: dict[str, int] = field(default_factory=dict)
     deadlocks: int = 0
+    fault: int | None = None
 
 
 def explore(check: Check) -> Found:
-    """Explores everything; `violated` and `reached` give the depth of the nearest state."""
+    """Explores everything; `violated` and `reached` give the depth of the nearest state, `fault` that of the nearest
+    in which a step breaks the language's rules. Such a step leads nowhere."""
     model = check.model
     found = Found(
         counts={each.name: 0 for each in (*check.properties, *check.probes)},
@@ -49,7 +52,11 @@ def explore(check: Check) -> Found:
             if probe.holds(model, values):
                 found.counts[probe.name] += 1
                 found.reached.setdefault(probe.name, depth)
-        steps = list(model.steps(values))
+        try:
+            steps = list(model.steps(values))
+        except ModelFault:
+            found.fault = depth if found.fault is None else found.fault
+            steps = [step for each in model.instances for step in model.lawful_steps_of(each, values)]
         if not steps and not model.is_terminal(values):
             found.deadlocks += 1
         for step in steps:
@@ -73,6 +80,11 @@ def every_step(check: Check) -> dict[Values, list[Step]]:
             steps[values] = list(model.steps(values))
             queue.extend(step.values for step in steps[values])
     return steps
+
+
+def steps_that_change(steps: Mapping[Values, Sequence[Step]]) -> dict[Values, list[Step]]:
+    """Only the steps that TLA+ knows: what changes nothing is no step of its runs, and none that fairness asks for."""
+    return {values: [step for step in taken if step.values != values] for values, taken in steps.items()}
 
 
 def broken_promises(check: Check, steps: Mapping[Values, Sequence[Step]]) -> set[str]:

@@ -140,7 +140,7 @@ def test_a_step_that_breaks_the_rules_ends_the_search_with_its_values_and_a_run(
     row = verify(case(model))
     assert row.verdict is Verdict.UNDETERMINED and row.reasons == (found.stopped,) and exit_code([row]) == 3
     assert row.trace is not None and row.trace.kind == "fault" and str(row.trace.violation) == f"{said} is false"
-    assert [values for values in found.path_to(found.faulty.position)] == [(at,) for at in range(len(row.trace) + 1)]
+    assert found.path_to(found.faulty.position) == [(at,) for at in range(len(row.trace) + 1)]
 
 
 @pytest.mark.parametrize("count_all", [True, False])

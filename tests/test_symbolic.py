@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import oracle
 import pytest
 import toys
 from draincheck.explorer.horn import spacer
+from draincheck.explorer.induction import inductive
 from draincheck.explorer.search import Exploration, search
 from draincheck.explorer.symbolic import Symbolic, z3
 from draincheck.explorer.trace import follow, induction_trace
@@ -19,10 +21,13 @@ from draincheck.properties.cases import drain_case, scenario_with
 from draincheck.properties.check import Check
 from draincheck.properties.property import claim, invariant
 from draincheck.protocol.language import (
+    UNBOUNDED,
     DeclarationError,
     Faults,
+    Index,
     State,
     action,
+    between,
     field,
     flag,
     require,
@@ -298,6 +303,103 @@ def test_a_fault_is_found_like_a_failure() -> None:
     asked = bounded_check(Symbolic(model), None, Bounds(12))
     assert asked.depth == 9 and asked.states[-1] == (9,)
     assert not bounded_check(Symbolic(COUNT), None, Bounds(12)).states
+
+
+class Steps(Index):
+    """Steps without number."""
+
+
+class Endless(State[None]):
+    """Counters that never end."""
+
+    n = field(upto(Steps), means="how far it has counted")
+    twice = field(upto(Steps), means="twice as far")
+    low = field(between(-3, Steps), means="three behind")
+
+
+@action("a")
+def count_without_end(s: Endless) -> None:
+    """One more, whatever there was."""
+    s.n += 1
+    s.twice = 2 * s.n
+    s.low = s.n - 3 if s.twice - s.n > s.n * 0 else -3
+
+
+def at_the_mark(s: Endless) -> None:
+    """It begins where the number lies that stands for "no bound"."""
+    s.n = UNBOUNDED
+    s.twice = 2 * UNBOUNDED
+
+
+ENDLESS_COUNT = Model(name="endless", state=Endless, actions=(count_without_end,), sizes={Steps: UNBOUNDED})
+
+
+@invariant
+def below_the_mark(s: Endless) -> None:
+    """The counter is at most the number that stands for "no bound"."""
+    claim(s.n <= UNBOUNDED, "it is at most 2**61", n=s.n)
+
+
+def test_a_counter_without_bound_has_none_in_any_execution() -> None:
+    for values in ((UNBOUNDED, 0, 0), (2**70, 2**71, 5)):
+        expected = {step.values for step in ENDLESS_COUNT.steps(values)}
+        assert expected == {(values[0] + 1, 2 * values[0] + 2, values[0] - 2)}
+        assert successors_by_z3(Symbolic(ENDLESS_COUNT), values) == expected
+    asked = induction(Symbolic(ENDLESS_COUNT), below_the_mark, Bounds(3))
+    assert not asked.proved and asked.induction[-1][0] == UNBOUNDED + 1
+    assert induction_trace(ENDLESS_COUNT, below_the_mark, asked.induction, {}).violation
+    assert not inductive(Symbolic(ENDLESS_COUNT), [below_the_mark]).proved
+    assert not spacer(ENDLESS_COUNT, below_the_mark, 2).holds
+    beyond = replace(ENDLESS_COUNT, start=at_the_mark)
+    for found in (
+        bounded_check(Symbolic(beyond), below_the_mark, Bounds(2)),
+        induction(Symbolic(beyond), below_the_mark),
+    ):
+        assert found.depth == 1 and found.states[-1][0] == UNBOUNDED + 1
+    assert spacer(beyond, below_the_mark, 20).fails
+    with pytest.raises(DeclarationError, match="the field n has no greatest value, and a search needs one"):
+        search(Check(ENDLESS_COUNT, ()))
+
+
+class Fixed(State[None]):
+    """A cell with one value only, and two with more."""
+
+    only = field(upto(0), means="always 0")
+    a = field(upto(3), means="a number")
+    b = field(upto(3), means="another")
+
+
+@action("f")
+def differ(s: Fixed) -> None:
+    """The cell with one value is given a difference, which is 0 or breaks the rules."""
+    require(s.a == s.b)
+    s.only = s.a - s.b
+    s.a = s.choose([1, 2])
+
+
+def test_a_cell_with_one_value_may_be_given_one_in_terms() -> None:
+    model = Model(name="fixed", state=Fixed, actions=(differ,), sizes={}, terminal=lambda s: 1)
+    for integers in (False, True):
+        for values in ((0, 2, 2), (0, 1, 3)):
+            symbolic = Symbolic(model, constants=False, integers=integers)
+            assert successors_by_z3(symbolic, values) == {step.values for step in model.steps(values)}
+    assert search(Check(model, ())).states == oracle.explore(Check(model, ())).states == 3
+
+
+def test_a_solution_without_constants_is_a_solution() -> None:
+    """Nothing changes in this model, so there is nothing to say of its only state, in which the property is false."""
+
+    @action("a")
+    def stay(s: Pair) -> None:
+        """Nothing happens."""
+        require(s.x)
+
+    model = replace(PAIR, name="still", actions=(stay,), start=start_apart)
+    for asked in (bounded_check(Symbolic(model), alike, Bounds(3)), induction(Symbolic(model), alike, Bounds(3))):
+        assert asked.states == ((1, 0),) and asked.depth == 0 and not asked.proved
+    found = spacer(model, alike, 20)
+    assert found.fails and not found.holds
+    assert not inductive(Symbolic(model), [alike]).proved
 
 
 def test_wrong_bounds_are_refused() -> None:

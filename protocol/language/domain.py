@@ -21,7 +21,8 @@ LARGEST_VALUE = 2**31 - 1
 UNBOUNDED = 2**61
 """As the size of an index type: there is no bound. Such types only bound counters: `upto(Generation)`.
 
-A model with such a size can be run directly, and proved; only a search needs bounds.
+The number only marks such a size: a counter without bound goes on behind it, in every execution. A model with such a
+size can be run directly, and proved; only a search needs bounds.
 """
 
 
