@@ -25,7 +25,8 @@ def thinned(start: Walk, taken: Taken, fails: Callable[[Walk], bool]) -> Taken:
     Steps that are not possible any more fall away. Gives back `taken` if that does not fail.
     """
     enough = SHORT if len(start.values) <= LARGE else 1
-    run = _until_failure(start, taken, fails) or taken
+    first = _until_failure(start, taken, fails)
+    run = taken if first is None else first
     size = len(run) // 2
     while size and len(run) > enough:
         at = 0

@@ -475,6 +475,7 @@ def test_thinned_runs_fail_at_their_end_and_nowhere_before() -> None:
         again.take(number, next(move for move in again.moves(number) if move.chosen == chosen))
     assert fails(again) and len(short) < 150 < len(walk.taken)
     assert thinned(start, walk.taken[:5], lambda at: False) == walk.taken[:5]
+    assert thinned(start, walk.taken, lambda at: True) == []  # it fails where it begins
 
 
 def test_a_model_that_shows_no_slots_has_given_everything_back() -> None:

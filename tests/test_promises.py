@@ -38,6 +38,7 @@ from draincheck.protocol.language import (
     State,
     action,
     field,
+    flag,
     require,
     upto,
 )
@@ -197,6 +198,36 @@ def test_an_option_of_a_choice_need_not_be_taken() -> None:
     assert compare(board(moves, None, here(0), ways=1)) == {"promise_0"}
 
 
+def test_a_step_that_changes_nothing_is_one() -> None:
+    """What a step changes does not count, so a field that notes each step makes no difference. For TLA+ it does."""
+    moves: dict[str, Table] = {"go": {(0, 0): [0, 1]}}
+    noted: dict[str, Table] = {"go": {(0, 0): [2, 1], (2, 0): [0, 1]}}
+    for check in (board(moves, None, here(0), ways=1), board(noted, None, here(0, 2), ways=1)):
+        assert compare(check) == {"promise_0"}
+    (kept, broken) = (
+        oracle.broken_promises(check, oracle.steps_that_change(oracle.every_step(check)))
+        for check in (board(moves, None, here(0), ways=1), board(noted, None, here(0, 2), ways=1))
+    )
+    assert kept == set() and broken == {"promise_0"}
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(check=boards())
+def test_nothing_is_kept_that_tla_breaks(check: Check) -> None:
+    """The two differ only where an instance that is fair can in one state change nothing, or something."""
+    steps = oracle.every_step(check)
+    here_broken = oracle.broken_promises(check, steps)
+    there_broken = oracle.broken_promises(check, oracle.steps_that_change(steps))
+    assert there_broken <= here_broken
+    options = {
+        (values, step.instance): {other.values == values for other in taken if other.instance == step.instance}
+        for values, taken in steps.items()
+        for step in taken
+        if step.instance.action.name in check.fair_actions
+    }
+    assert there_broken == here_broken or {True, False} in options.values()
+
+
 def test_a_self_loop_is_a_run() -> None:
     check = board({"spin": {(0, 0): [1], (1, 0): [1]}}, None, here(1), ways=1)
     assert compare(check) == {"promise_0"}
@@ -272,6 +303,35 @@ def test_a_predicate_that_breaks_the_rules_is_no_silent_pass() -> None:
     check = replace(toys.door(turns=True, fair=frozenset()), promises=(strays,))
     with pytest.raises(DeclarationError, match="promise strays: stage has no element at Node 2"):
         trace_of(check, "strays")
+
+
+class Ring(State[None]):
+    """A place on a long way round."""
+
+    at = field(upto(2999), means="the place")
+    lap = field(flag, means="whether the lap is an odd one")
+
+
+@action("r")
+def go_on(s: Ring) -> None:
+    """One place on; behind the last one a new lap begins."""
+    if s.at < 2999:
+        s.at += 1
+    else:
+        s.at = 0
+        s.lap = 1 - s.lap
+
+
+def test_a_long_loop_is_a_run_too() -> None:
+    """Six thousand steps: each state of the loop is looked up by itself, and is the one at the end of its path."""
+    model = Model(name="ring", state=Ring, actions=(go_on,), sizes={})
+    around = Promise("around", "Ends.", lambda s: s.at >= 0)
+    check = Check(model, (), promises=(around,))
+    trace = trace_of(check, "around")
+    assert (len(trace), trace.loop) == (6_000, 0) and trace.steps[-1].values == trace.initial
+    found = search(check, until=())
+    for position in (0, 1, 4_321, 5_999):
+        assert found.state_at(position) == found.path_to(position)[-1]
 
 
 # What is not known is said.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from draincheck.explorer.cli import main
 from draincheck.explorer.induction import inductive, largest_inductive
 from draincheck.explorer.proofs import ANY, Method, Verdict, prove_bounded, prove_by_induction, prove_endless, refuted
 from draincheck.explorer.prove import METHODS
-from draincheck.explorer.symbolic import Symbolic
+from draincheck.explorer.search import search
+from draincheck.explorer.symbolic import Symbolic, z3
 from draincheck.explorer.trace import induction_trace
 from draincheck.explorer.unrolling import Bounds
 from draincheck.models.endless import endless_model
@@ -25,8 +27,17 @@ from draincheck.models.story import ENVIRONMENT
 from draincheck.properties.cases import Question
 from draincheck.properties.check import Check
 from draincheck.properties.lemmas import GOALS, LEMMAS
-from draincheck.properties.property import claim, invariant
-from draincheck.protocol.language import Index, State, action, field, flag, require
+from draincheck.properties.property import Property, claim, invariant
+from draincheck.protocol.language import (
+    DeclarationError,
+    EngineDisagreement,
+    Index,
+    State,
+    action,
+    field,
+    flag,
+    require,
+)
 from draincheck.protocol.roles.indices import PrefillRank
 
 NEWEST = load_profile("sglang-0.5.23-mooncake")
@@ -237,18 +248,154 @@ def test_a_proof_in_which_a_step_never_happens_is_none() -> None:
 
 
 def test_a_step_that_breaks_the_rules_is_shown_as_a_run() -> None:
-    @action("all")
-    def recount(s: Quorum) -> None:
-        """The number of votes is written where only yes or no fits."""
-        votes = 0
-        for r in s.all(Rank):
-            votes = votes + s.voted[r]
-        s.decided = votes
-
-    model = replace(decide_when(0), sizes={Rank: 2}, actions=(vote, recount))
-    (found,) = prove_bounded(Question(Check(model, ()), (), {}), [None], Method.BMC, Bounds(5))
+    question = overflowing()
+    (found,) = prove_bounded(question, [None], Method.BMC, Bounds(5))
     assert found.verdict is Verdict.VIOLATED and found.subjects == ("no_fault",)
     assert found.trace and found.trace.kind == "fault"
+
+
+def recount(s: Quorum) -> None:
+    """The number of votes is written where only yes or no fits."""
+    votes = 0
+    for r in s.all(Rank):
+        votes = votes + s.voted[r]
+    s.decided = votes
+
+
+def overflowing() -> Question:
+    """Two ranks vote, and the count of two votes breaks the rules. The property is true of every state there is."""
+
+    @invariant
+    def never_both_and_none(s: Quorum) -> None:
+        """It is decided or not."""
+        claim((s.decided == 0) | (s.decided == 1), "it is one of both")
+
+    model = replace(decide_when(0), sizes={Rank: 2}, actions=(vote, action("all")(recount)))
+    return Question(Check(model, (never_both_and_none,)), (), {})
+
+
+@pytest.mark.parametrize("method", [Method.K_INDUCTION, Method.SPACER])
+@pytest.mark.parametrize("rules_are_asked", [True, False])
+def test_where_a_step_breaks_the_rules_nothing_is_proved(method: Method, rules_are_asked: bool) -> None:
+    question = overflowing()
+    subjects = [*question.check.properties, *([None] if rules_are_asked else [])]
+    found, rules = prove_bounded(question, subjects, method, Bounds(8, 30))
+    assert found.verdict is Verdict.UNDETERMINED and rules.verdict is Verdict.VIOLATED
+    assert found.detail == "no run fails before a step breaks the language's rules, and a run does"
+    assert rules.trace and rules.trace.kind == "fault" and len(rules.trace) == 2
+    (goal,) = question.check.properties
+    assert prove_by_induction(question.check.model, [], [goal]).verdict is Verdict.UNDETERMINED
+
+
+def test_a_failure_is_shown_though_another_step_breaks_the_rules_on_the_way() -> None:
+    """Where both have voted the count breaks the rules; behind it a decision is made."""
+
+    @invariant
+    def undecided(s: Quorum) -> None:
+        """Nothing is decided."""
+        claim(not s.decided, "nothing is decided")
+
+    model = replace(overflowing().check.model, actions=(action("all")(recount), *decide_when(0).actions))
+    model = replace(model, start=both_have_voted)
+    (found,) = prove_bounded(Question(Check(model, (undecided,)), (), {}), [undecided], Method.BMC, Bounds(3))
+    assert found.verdict is Verdict.VIOLATED and found.trace
+    assert [step.label for step in found.trace.steps] == ["decide()"]
+
+
+def both_have_voted(s: Quorum) -> None:
+    """Both have voted from the start."""
+    for r in s.all(Rank):
+        s.voted[r] = True
+
+
+def never(s: Quorum) -> None:
+    """Nothing is a start."""
+    require(s.decided)
+
+
+def test_a_model_without_a_start_is_refused() -> None:
+    """Of no state everything is true: it would be proved by all methods."""
+    model = replace(decide_when(0), start=never, may_rest=frozenset({"vote", "decide"}))
+    with pytest.raises(DeclarationError, match="its start allows no initial state"):
+        prove_by_induction(model, [], [all_have_voted])
+    with pytest.raises(DeclarationError, match="its start allows no initial state"):
+        search(Check(model, ()))
+
+
+# What terms say is executed, and a difference is an error.
+
+
+def said_to_fail(monkeypatch: pytest.MonkeyPatch, wrong: Callable[[tuple[object, ...]], bool]) -> None:
+    """Makes the terms say that properties fail in some frames though they hold."""
+    fails = Symbolic.fails
+
+    def said(self: Symbolic, prop: Property, frame: tuple[object, ...]) -> object:
+        return z3.BoolVal(True) if wrong(frame) else fails(self, prop, frame)
+
+    monkeypatch.setattr(Symbolic, "fails", said)
+
+
+def test_a_breach_that_is_none_when_executed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terms say that a step breaks the lemma, and in truth none does."""
+    model = replace(decide_when(0), sizes={Rank: 2})
+    plain = ("before:", "0", "1")
+    said_to_fail(monkeypatch, lambda frame: not all(str(each).startswith(plain) for each in frame))
+    with pytest.raises(EngineDisagreement, match=r"as terms, vote\(r=0\) breaks a lemma; executed directly, it breaks"):
+        inductive(Symbolic(model), [all_have_voted])
+
+
+def test_a_lemma_that_terms_take_to_be_never_true_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From what is never true all follows, and where each step may rest nothing else would show it."""
+    model = replace(decide_when(2), sizes={Rank: 3}, may_rest=frozenset({"vote", "decide"}))
+    said_to_fail(monkeypatch, lambda frame: True)
+    with pytest.raises(EngineDisagreement, match="as terms, all_have_voted is false; executed directly, it is true"):
+        prove_by_induction(model, [], [all_have_voted])
+
+
+def test_a_fault_that_is_none_when_executed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Symbolic, "faults", Symbolic.happens)
+    with pytest.raises(
+        EngineDisagreement, match=r"as terms, vote\(r=0\) breaks the rules; executed directly"
+    ) as raised:
+        inductive(Symbolic(replace(decide_when(0), sizes={Rank: 2})), [all_have_voted])
+    assert raised.value.exit_code == 70 and "in the state voted[0] = 0" in str(raised.value)
+
+
+def test_a_run_that_is_none_when_executed_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = Question(Check(replace(decide_when(0), sizes={Rank: 2}), (all_have_voted,)), (), {})
+    said_to_fail(monkeypatch, lambda frame: True)
+    for method in (Method.BMC, Method.K_INDUCTION):
+        with pytest.raises(EngineDisagreement, match=r"all_have_voted fails after these states: \(\(0, 0, 0\),\)"):
+            prove_bounded(question, [all_have_voted], method, Bounds(2))
+
+
+# A name stands for one property.
+
+
+def test_a_lemma_does_not_take_the_name_of_a_goal() -> None:
+    trivial = Property("all_have_voted", "Nothing.", lambda s: None)
+    with pytest.raises(DeclarationError, match="two different properties are called all_have_voted"):
+        prove_by_induction(decide_when(0), [trivial], [all_have_voted])
+    both = prove_by_induction(decide_when(0), [all_have_voted], [all_have_voted])
+    assert both.verdict is Verdict.PROVED and both.subjects == ("all_have_voted",) and both.lemmas == ()
+    for name in ("no_fault", "not decided"):
+        with pytest.raises(DeclarationError, match=f"no property may be called {name}"):
+            prove_by_induction(decide_when(0), [replace(trivial, name=name)], [all_have_voted])
+
+
+@pytest.mark.parametrize("name", [*(each.name for each in GOALS), LEMMAS[0].name])
+def test_command_refuses_lemmas_with_the_names_of_shipped_properties(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from draincheck.properties.property import claim, invariant\n\n\n"
+        f"@invariant\ndef {name}(s):\n"
+        '    "One is one."\n'
+        '    claim(1 == 1, "one is one")\n'
+    )
+    code, out = run("sglang-0.5.23-mooncake", "--prefill-ranks", "1", "--lemmas", str(file))
+    assert code == 2 and f"{name}: a property of draincheck has this name; rename the lemma" in " ".join(out.split())
+    code, out = run("sglang-0.5.23-mooncake", "--scenario", "rejected", "--lemmas", str(file))
+    assert code == 2
 
 
 # The command.
@@ -317,10 +464,13 @@ def test_command_checks_bounded_models() -> None:
     assert len(found["depth_seconds"]) == 18
     code, out = run("sglang-0.5.18-mooncake", *scenario, "--method", "bmc", "--depth", "4")
     assert code == 3 and "no run of 4 steps or fewer fails; longer ones were not asked" in out
-    code, out = run("sglang-0.5.23-mooncake", "--scenario", "rejected", "--property", "owned_once")
-    assert code == 0 and "PROVED" in out and "whether a step breaks the language's rules was not asked" in out
+    limits = ("--depth", "2", "--max-seconds", "20")
+    code, out = run("sglang-0.5.23-mooncake", "--scenario", "rejected", "--property", "owned_once", *limits)
+    assert code == 3 and "no run fails before a step breaks the language's rules, and whether a run does is not" in out
     code, out = run("reference", "--method", "bmc", "--depth", "2")
     assert code == 3
+    code, out = run("reference", "--method", "k-induction", "--depth", "2")
+    assert code == 3 and "from a state that may be unreachable" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

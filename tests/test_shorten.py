@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import toys
 from draincheck.explorer.search import search
-from draincheck.explorer.shorten import shorten
+from draincheck.explorer.shorten import _Runner, shorten  # pyright: ignore[reportPrivateUsage]
 from draincheck.explorer.trace import ReplayError, rerun
 from draincheck.models.model import Model, Step, Values
 from draincheck.properties.cases import cases_of
@@ -43,6 +43,26 @@ def executed(model: Model, initial: Values, steps: list[Step]) -> list[Values]:
     again = rerun(model, initial, [(step.instance.label, step.chosen) for step in steps])
     assert [step.values for step in again] == [step.values for step in steps]
     return [initial, *(step.values for step in again)]
+
+
+def without_loops_plainly(initial: Values, run: list[Step]) -> list[Step]:
+    kept: dict[Values, list[Step]] = {initial: []}
+    steps: list[Step] = []
+    for step in run:
+        steps = kept.setdefault(step.values, [*steps, step])
+    return steps
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_loops_are_cut_as_the_plain_way_cuts_them(seed: int) -> None:
+    model, chance = toys.arithmetic().model, random.Random(seed)
+    values = initial = model.initial_states()[0]
+    run: list[Step] = []
+    for _ in range(80):
+        run.append(chance.choice(list(model.steps(values))))
+        values = run[-1].values
+    short = _Runner(model, initial, lambda values: False).without_loops(run)
+    assert short == without_loops_plainly(initial, run) and len(short) < len(run)
 
 
 def shortest(check: Check, prop: Property) -> int:
