@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import oracle
 import pytest
 import toys
@@ -303,6 +304,18 @@ def test_a_predicate_that_breaks_the_rules_is_no_silent_pass() -> None:
     check = replace(toys.door(turns=True, fair=frozenset()), promises=(strays,))
     with pytest.raises(DeclarationError, match="promise strays: stage has no element at Node 2"):
         trace_of(check, "strays")
+
+
+def test_no_fair_step_of_the_drain_changes_nothing() -> None:
+    """So it does not matter whether such a step counts as one."""
+    case = drain_case(load_profile("sglang-0.5.23-mooncake"), scenario_with("abort", {"chunks": 1}))
+    assert case.patient is not None and case.patient.check.promises
+    check = case.patient.check
+    found, instances = search(check, until=()), check.model.instances
+    assert found.graph is not None
+    sources, codes, targets = found.graph.edges_from(np.arange(found.states))
+    still = {instances[code].action.name for code in codes[sources == targets].tolist()}
+    assert found.complete and len(sources) == found.transitions and not still & check.fair_actions
 
 
 class Ring(State[None]):

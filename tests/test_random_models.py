@@ -14,6 +14,8 @@ from draincheck.explorer.unrolling import Bounds
 from draincheck.properties.cases import Question
 from random_models import Drawn, draw
 
+SEEDS = (0, 1, 2, 3, 5, 49)
+"""With faults and without; in the last one the solver's solution has no constants at all."""
 DEPTH = 5
 LEMMA_STATES = 60
 """Up to so many states the strongest invariant is short enough to be asked for."""
@@ -97,7 +99,7 @@ def compare(seed: int, folder: Path, seen: Seen) -> None:
 
 def test_all_engines_say_the_same_of_random_models(tmp_path: Path) -> None:
     seen = Seen()
-    for seed in range(6):
+    for seed in SEEDS:
         compare(seed, tmp_path, seen)
     assert all(seen[f"{method} VIOLATED"] for method in (Method.BMC, Method.K_INDUCTION, Method.SPACER)), seen
     assert all(seen[f"{method} PROVED"] for method in (Method.K_INDUCTION, Method.SPACER, Method.INDUCTION)), seen
