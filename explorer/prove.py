@@ -213,9 +213,12 @@ def _chosen(names: Sequence[str], known: Sequence[Property]) -> list[Property]:
 
 def _own_lemmas(file: Path) -> list[Property]:
     """The lemmas of a file. Raises LemmaError if one takes the name of a shipped property that it is not."""
-    from ..properties.lemmas import GOALS, LEMMAS
+    from ..properties import lemmas, progress, safety
+    from ..properties.property import Property
 
-    found, shipped = lemmas_of(file), {each.name: each for each in (*LEMMAS, *GOALS)}
+    defined = (each for module in (lemmas, progress, safety) for each in vars(module).values())
+    shipped = {each.name: each for each in defined if isinstance(each, Property)}
+    found = lemmas_of(file)
     if taken := sorted(each.name for each in found if shipped.get(each.name, each) != each):
         raise LemmaError(f"{file}: {', '.join(taken)}: a property of draincheck has this name; rename the lemma")
     return found

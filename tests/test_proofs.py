@@ -383,7 +383,9 @@ def test_a_lemma_does_not_take_the_name_of_a_goal() -> None:
             prove_by_induction(decide_when(0), [replace(trivial, name=name)], [all_have_voted])
 
 
-@pytest.mark.parametrize("name", [*(each.name for each in GOALS), LEMMAS[0].name])
+@pytest.mark.parametrize(
+    "name", [*(each.name for each in GOALS), LEMMAS[0].name, "held_within_bound", "holds_end_by_drain"]
+)
 def test_command_refuses_lemmas_with_the_names_of_shipped_properties(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(

@@ -109,7 +109,6 @@ def test_all_engines_say_the_same_of_random_models(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_engines_say_the_same_of_many_random_models(tmp_path: Path) -> None:
     seen = Seen()
-    for seed in range(1_000, 1_300):
+    for seed in range(1_000, 1_121):
         compare(seed, tmp_path, seen)
-    print(seen)
-    assert seen["models"] == 300 and seen["models with a fault"] > 30
+    assert seen["models"] == 121 and seen["models with a fault"] > 20
