@@ -215,6 +215,13 @@ def cases_of(name_or_path: str, scenarios: Sequence[str] = (), *, timer: bool = 
     return [drain_case(profile, scenario, timer=timer) for scenario in chosen]
 
 
+def left_out(names: Sequence[str], scenarios: Sequence[str]) -> dict[str, list[str]]:
+    """By scenario, the profiles that `cases_of` leaves out because their release does not have what it is about."""
+    profiles = [load_profile(name) for name in names] if len(scenarios) > 1 else []
+    lacks = {name: [each.name for each in profiles if lacking(each, SCENARIOS[name])] for name in scenarios}
+    return {name: without for name, without in lacks.items() if without}
+
+
 def reference_case(timer: int | None = None) -> Case:
     """The reference model, explored to its end; `timer` adds the variant whose hold ends after so many ticks."""
 
