@@ -121,7 +121,7 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         restore="restore-failure" in scenario.ends,
         router="router-cancel" in scenario.ends,
         router_drops="router-drop" in scenario.ends,
-        reuse=scenario.reuse,
+        reuse=scenario.reuse or "never",
         endless=scenario.endless_chunks,
         concludes_apart=scenario.endless_chunks,
     )

@@ -84,7 +84,7 @@ class Setting:
     restore: bool = False
     router: bool = False
     router_drops: bool = False
-    reuse: Literal["early", "ended", "late"] | None = None
+    reuse: Literal["never", "early", "ended", "late"] = "never"
     endless: bool = False
     concludes_apart: bool = False
 

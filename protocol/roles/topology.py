@@ -18,7 +18,7 @@ def room_of(s: Drain, request: int) -> int:
 
 def numbers_come_again(s: Drain) -> bool:
     """Whether a room number can be used again, so that what one life leaves meets the next."""
-    return s.knobs.reuse is not None
+    return s.knobs.reuse != "never"
 
 
 def same_room(s: Drain, room: int) -> Sequence[int]:
