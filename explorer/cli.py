@@ -121,6 +121,7 @@ def verify(
     PROFILES are names of the catalogue, paths of TOML files, or "reference" for the reference model. Without
     any, the headline profiles of the catalogue are verified, in the default scenarios.
     """
+    from ..models.profile import headlines
     from ..models.scenario import SCENARIOS
     from .pool import available_cores
     from .search import Limits
@@ -151,6 +152,7 @@ def verify(
         _print(rows, witness, traces or not everything)
         if not scenarios and "reference" not in profiles:
             _print_not_asked()
+        _print_left_out(profiles or headlines(), scenarios)
     if save:
         _save(rows, save)
     if store and store.trouble:
@@ -270,6 +272,13 @@ def _print_not_asked() -> None:
 
     others = [name for name in SCENARIOS if name not in DEFAULT]
     click.echo(f"Not asked (--scenario NAME, or all; docs/scenarios.md says what each is): {', '.join(others)}")
+
+
+def _print_left_out(profiles: Sequence[str], scenarios: Sequence[str]) -> None:
+    from ..properties.cases import left_out
+
+    for scenario, names in left_out([name for name in profiles if name != "reference"], scenarios).items():
+        click.echo(f"No verdict on {scenario}, which start-up refuses or the release does not have: {', '.join(names)}")
 
 
 @main.command()

@@ -99,6 +99,11 @@ class Circumstances:
         return self.scenario.send_faults > 0 and (self.prefill.poison_on_error or rejected)
 
     @property
+    def tears_down(self) -> bool:
+        """Whether the worker's teardown of a room can matter, and the release has it."""
+        return self.scenario.reuse is not None and self.prefill.teardown != "never"
+
+    @property
     def drains(self) -> bool:
         """Whether prefill can acknowledge a drain in a way that decode counts."""
         agree = self.decode.gen_tags == self.prefill.gen_tags
@@ -162,6 +167,8 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     transfer_worker.report_failure: lambda case: _sends_fail(case) or "decode-restart" in case.scenario.events,
     transfer_worker.look_at_count: lambda case: case.prefill.acks_drain,
     transfer_worker.ack_drained: lambda case: case.prefill.acks_drain,
+    transfer_worker.look_at_end: lambda case: case.tears_down,
+    transfer_worker.tear_down: lambda case: case.tears_down,
     bootstrap_thread.receive_abort: lambda case: case.notifies or case.ends("early-disconnect"),
     bootstrap_thread.mark_failed: lambda case: case.aborts,
     bootstrap_thread.register_target: lambda case: case.registers,

@@ -116,11 +116,12 @@ def setting_of(decode: Knobs, prefill: Knobs, scenario: Scenario) -> Setting:
         dummies=scenario.dummies,
         stages=scenario.stages,
         metadata=scenario.metadata,
+        staging=scenario.deferrals > 0,
         hisparse=scenario.hisparse,
         restore="restore-failure" in scenario.ends,
         router="router-cancel" in scenario.ends,
         router_drops="router-drop" in scenario.ends,
-        reuse=scenario.reuse or "ended",
+        reuse=scenario.reuse or "never",
         endless=scenario.endless_chunks,
         concludes_apart=scenario.endless_chunks,
     )

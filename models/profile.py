@@ -97,7 +97,7 @@ KNOBS: Mapping[str, KnobSpec] = {
     "wait_for_siblings": _yes_no("the worker waits for all parts of a failed call", False),
     "release_agreement": KnobSpec("who decides that a hold ends", ("rank_local", "tp"), "rank_local"),
     "posts_at_once": _yes_no("the worker posts to all decode ranks before it waits for any", True),
-    "defer_waits": _yes_no("a chunk that is put back waits for what was posted of it", False),
+    "defer_waits": _yes_no("with a staging ring the worker waits for each decode rank before it goes on", False),
     "second_clear": KnobSpec("whose receiver the end of a hold clears", ("room", "own_life"), "room"),
     "restore_failure": KnobSpec(
         "what a decode rank does whose host-tier restore fails", ("frees", "rank_local", "agreed"), "frees"
@@ -112,6 +112,9 @@ KNOBS: Mapping[str, KnobSpec] = {
     "meta_complete": KnobSpec("when a room's metadata is complete", ("exact", "at_least"), "at_least"),
     "policy": KnobSpec("when decode allocates", ("early", "prefill_complete"), "early"),
     "router_aborts": KnobSpec("whom the router tells that a client has gone", ("one_leg", "both_legs"), "one_leg"),
+    "unified_memory": _yes_no("the release starts with unified memory beside disaggregation", True),
+    "staging": _yes_no("the release starts with a staging buffer", True),
+    "hisparse": _yes_no("the release starts with HiSparse", True),
     "role_switch": _yes_no("an instance can change its role while it runs", True),
     "caches_failed": _yes_no("what is released after a failed transfer enters the radix tree", True),
     "transfers": _yes_no("the backend transfers anything at all", True),
@@ -122,6 +125,12 @@ KNOBS: Mapping[str, KnobSpec] = {
         ("absent", "local_drop", "agreed_drop"),
         "absent",
     ),
+    "teardown": KnobSpec(
+        "when the worker drops a room's addresses behind a chunk that it has sent, none being counted",
+        ("never", "concluded", "concluded_or_gone"),
+        "never",
+    ),
+    "aux_after_kv": _yes_no("the metadata content follows the last chunk only when that has landed", False),
     "staging_retry_resends": _yes_no("a deferred staging chunk starts again at its first destination", True),
 }
 """Every knob that a profile must set."""

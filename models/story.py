@@ -90,6 +90,8 @@ STORY = (
     transfer_worker.look_at_count,
     transfer_worker.ack_drained,
     decode_receiver.receive_ack,
+    transfer_worker.look_at_end,
+    transfer_worker.tear_down,
     decode_scheduler.release_drained,
     decode_scheduler.release_expired_late,
     decode_scheduler.release_expired,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..models.circumstances import Circumstances, Timer
 from ..models.drain import drain_model, setting_of
+from ..models.features import lacking, switched_off
 from ..models.profile import Profile, ProfileError, load_profile
 from ..models.reference import reference
 from ..models.scenario import DEFAULT, SCENARIOS, Scenario
@@ -173,12 +174,12 @@ def misfit(profile: Profile, scenario: Scenario) -> str:
     plain = Scenario(name="", sentence="", rooms=scenario.rooms, chunks=scenario.chunks, slots=scenario.slots)
     if not profile.knobs.transfers and replace(scenario, name="", sentence="") != plain:
         return f"the backend transfers nothing, and {scenario.name} is about a transfer; the scenario abort is not"
-    return ""
+    return lacking(profile, scenario)
 
 
 def matters(knob: str, scenario: Scenario) -> bool:
     """Whether a knob can matter in a scenario."""
-    return knob not in FEATURES or FEATURES[knob] in scenario.ends
+    return not switched_off(knob, scenario) and (knob not in FEATURES or FEATURES[knob] in scenario.ends)
 
 
 def means_of(scenario: Scenario) -> tuple[Property, ...]:
@@ -212,6 +213,13 @@ def cases_of(name_or_path: str, scenarios: Sequence[str] = (), *, timer: bool = 
     if len(chosen) > 1:
         chosen = [scenario for scenario in chosen if not misfit(profile, scenario)]
     return [drain_case(profile, scenario, timer=timer) for scenario in chosen]
+
+
+def left_out(names: Sequence[str], scenarios: Sequence[str]) -> dict[str, list[str]]:
+    """By scenario, the profiles that `cases_of` leaves out because their release does not have what it is about."""
+    profiles = [load_profile(name) for name in names] if len(scenarios) > 1 else []
+    lacks = {name: [each.name for each in profiles if lacking(each, SCENARIOS[name])] for name in scenarios}
+    return {name: without for name, without in lacks.items() if without}
 
 
 def reference_case(timer: int | None = None) -> Case:

@@ -33,8 +33,10 @@ SWITCHES = {
 PROFILES = ("sglang-0.5.18-mooncake", "sglang-0.5.19-nixl-hold-on", "sglang-0.5.21-mooncake", "sglang-0.5.23-mori")
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("profile", PROFILES)
+ASKED = [(name, each) for name in PROFILES for each in SCENARIOS if not misfit(load_profile(name), SCENARIOS[each])]
+
+
+@pytest.mark.parametrize(("profile", "scenario"), ASKED)
 def test_steps_that_are_left_out_could_not_happen(profile: str, scenario: str) -> None:
     case = drain_case(load_profile(profile), replace(SCENARIOS[scenario], chunks=1, slots=None), timer=False)
     model = case.untimed.check.model

@@ -28,7 +28,7 @@ from .steps import (
     Status,
     WorkerStep,
 )
-from .topology import partners, room_of, same_room, writers
+from .topology import numbers_come_again, partners, room_of, same_room, writers
 from .transfer_queue import has_waiting_of
 
 LANE = "decode {decode} scheduler"
@@ -118,6 +118,7 @@ def abort(s: Drain, decode: DecodeRank, request: Request) -> None:
     managers/scheduler.py: abort_request; common/conn.py: CommonKVReceiver.abort.
     """
     require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING)
+    require_published(s, request)
     require(not (s.knobs.router or s.knobs.router_drops) or s.told_decode[request])
     require(not s.cancelled[decode, request])
     s.cancelled[decode, request] = True
@@ -126,18 +127,32 @@ def abort(s: Drain, decode: DecodeRank, request: Request) -> None:
         begin_notification(s, decode, request)
 
 
-@action(LANE)
-def abort_unpublished(s: Drain, decode: DecodeRank, request: Request) -> None:
+def require_published(s: Drain, request: int) -> None:
+    """Every rank of the group has published the request, which they do in the same turn of their loops.
+
+    decode.py: process_decode_queue publishes, and then reduces the ranks' polls of what was published. Pipeline stages
+    reduce theirs apart.
+    """
+    for decode in s.all(DecodeRank):
+        unpublished = (s.life[decode, request] == Life.NEW) | (s.life[decode, request] == Life.PREALLOCATED)
+        require(s.knobs.stages or not unpublished)
+
+
+@action(GROUP)
+def abort_unpublished(s: Drain, request: Request) -> None:
     """The client is gone before decode has reserved anything: prefill is told, without a generation, and that is all.
 
-    managers/scheduler.py: abort_request, entry of the prealloc queue; a request without slots is not held.
+    managers/scheduler.py: abort_request, entry of the prealloc queue; a request without slots is not held. The ranks
+    get the client's abort in the same turn of their loops, before anything is reserved in it.
     """
-    require(idle(s, decode) and s.life[decode, request] == Life.NEW and is_submitted(s, request))
     require(not s.knobs.router or s.told_decode[request])
-    for prefill in partners(s, decode):
-        room = room_of(s, request)
-        s.control[decode, prefill].send(kind=ControlKind.ABORT, room=room, generation=0, request=0)
-    s.life[decode, request] = Life.GONE
+    for decode in s.all(DecodeRank):
+        require(idle(s, decode) and s.life[decode, request] == Life.NEW and is_submitted(s, request))
+    for decode in s.all(DecodeRank):
+        for prefill in partners(s, decode):
+            room = room_of(s, request)
+            s.control[decode, prefill].send(kind=ControlKind.ABORT, room=room, generation=0, request=0)
+        s.life[decode, request] = Life.GONE
 
 
 @action(LANE)
@@ -147,6 +162,7 @@ def waiting_timeout(s: Drain, decode: DecodeRank, request: Request) -> None:
     common/conn.py: CommonKVReceiver._check_waiting_timeout. Up to 0.5.20 nothing arms the tracker on this path.
     """
     require(idle(s, decode) and s.life[decode, request] == Life.TRANSFERRING and not s.notified[decode, request])
+    require_published(s, request)
     require(s.poll[decode, room_of(s, request)] == Poll.WAITING)
     s.poll[decode, room_of(s, request)] = Poll.FAILED
     begin_notification(s, decode, request)
@@ -431,13 +447,18 @@ def end_hold(s: Drain, decode: int, request: int) -> None:
 def commit(s: Drain, request: Request) -> None:
     """The transfer has succeeded on every rank: the request starts to decode.
 
-    decode.py: DecodeTransferQueue._commit_transfer_to_req; common/conn.py: CommonKVReceiver.clear. With metadata
-    buffers, each must hold the content of this room; with a host tier, each rank's part must have been fetched.
+    decode.py: DecodeTransferQueue._commit_transfer_to_req; common/conn.py: CommonKVReceiver.clear. Metadata content
+    must have come to each rank's buffer (utils.py: _apply_metadata_gate), all chunks that go by a staging ring must
+    have arrived (poll_and_all_reduce_with_staging), and with a host tier each rank's part must have been fetched.
     """
     require_polled(s, request)
     for decode in s.all(DecodeRank):
         require(s.poll[decode, room_of(s, request)] == Poll.SUCCESS)
         require(not s.knobs.metadata or s.row_content[decode] == request)
+        require(not numbers_come_again(s) or s.filled[decode, request])
+        if s.knobs.staging:
+            for chunk in s.all(Chunk):
+                require(s.arrived[decode, request, chunk])
         require(not s.knobs.restore or s.restore[decode, request] == Restore.DONE)
     for decode in s.all(DecodeRank):
         clear_receiver(s, decode, request)

@@ -44,6 +44,8 @@ class Knobs:
     role_switch: bool
     transfers: bool
     receiver_complete: bool
+    teardown: Literal["never", "concluded", "concluded_or_gone"]
+    aux_after_kv: bool
 
     @property
     def acks_drain(self) -> bool:
@@ -62,11 +64,13 @@ class Setting:
 
     `paired` lets decode rank i talk to prefill rank i only; otherwise every decode rank talks to every prefill rank.
     `dummies` makes all pairings but those with prefill rank 0 dummies, to which nothing is written. `stages` makes
-    decode's ranks pipeline stages, which agree on no release. `reuse` says when a room number can be used again: while
-    the slots of its former request are still held, once the request has ended at both ends, or once prefill has
-    nothing left of it. `endless` gives a request any number of chunks, which are not told apart; there is then one
-    request only. `concludes_apart` takes the receiver's last step apart, so that every step is about one prefill rank
-    or about all of them alike. The others switch features on.
+    decode's ranks pipeline stages, which agree on no release. `reuse` says when a room number can be used again, if at
+    all: while the slots of its former request are still held, once the request has ended at both ends, or once prefill
+    has nothing left of it. What matters only then, the worker's teardown and the gate of the metadata, is part of the
+    model only then. `staging` puts chunks back whose ring is full, and commits once all have arrived. `endless` gives
+    a request any number of chunks, which are not told apart; there is then one request only. `concludes_apart` takes
+    the receiver's last step apart, so that every step is about one prefill rank or about all of them alike. The others
+    switch features on.
     """
 
     decode: Knobs
@@ -75,11 +79,12 @@ class Setting:
     dummies: bool = False
     stages: bool = False
     metadata: bool = False
+    staging: bool = False
     hisparse: bool = False
     restore: bool = False
     router: bool = False
     router_drops: bool = False
-    reuse: Literal["early", "ended", "late"] = "ended"
+    reuse: Literal["never", "early", "ended", "late"] = "never"
     endless: bool = False
     concludes_apart: bool = False
 

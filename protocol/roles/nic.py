@@ -18,6 +18,8 @@ def land(s: Drain, prefill: PrefillRank, decode: DecodeRank) -> None:
     """
     write = s.nic[prefill, decode].receive()
     if write.kind == WriteKind.KV:
+        if s.knobs.staging:
+            s.arrived[decode, write.addressee, write.chunk] = True
         note_landing(s, prefill, decode, write.request, write.addressee, write.slot)
     else:
         fill_buffer(s, decode, write.request)
@@ -32,11 +34,16 @@ def waits_for(s: Drain, prefill: int, decode: int) -> int:
     step = s.worker_step[prefill]
     if step == WorkerStep.AUX_POSTED:
         return True
-    if s.knobs.prefill.posts_at_once:
+    if posts_at_once(s):
         posted = step == WorkerStep.POSTED
         reached = (s.worker_at[prefill] > decode) | ((s.worker_at[prefill] == decode) & posted)
         return ((step == WorkerStep.TO_POST) | posted) & reached
     return (step == WorkerStep.POSTED) & (s.worker_at[prefill] == decode)
+
+
+def posts_at_once(s: Drain) -> bool:
+    """Whether the worker posts to all decode ranks before it waits for any; with a staging ring it may not."""
+    return s.knobs.prefill.posts_at_once and not (s.knobs.staging and s.knobs.prefill.defer_waits)
 
 
 def fill_buffer(s: Drain, decode: int, request: int) -> None:

@@ -71,6 +71,10 @@ class Drain(State[Setting]):
     owner = field(maybe(Owner), DecodeRank, Slot, means="whoever may use the slot; none if it is free")
     row_owner = field(maybe(Owner), DecodeRank, means="whoever may use the metadata buffer; none if it is free")
     row_content = field(maybe(Request), DecodeRank, means="the request whose metadata content the buffer holds")
+    filled = field(
+        flag, DecodeRank, Request, means="metadata content has come to the request's buffer, from whichever life"
+    )
+    arrived = field(flag, DecodeRank, Request, Chunk, means="the chunk has come to the staging ring, and is scattered")
     restore = field(Restore, DecodeRank, Request, means="the host tier's part of the prompt")
     copy = field(Copy, DecodeRank, Request, means="the copying of the request's pages to the host tier")
     victim = field(VictimLife, means="the request that only wants memory")
@@ -110,6 +114,7 @@ class Drain(State[Setting]):
     worker_last = field(flag, PrefillRank, means="it is the last chunk of the request")
     worker_counted = field(flag, PrefillRank, means="the chunk was counted before it was put back")
     worker_at = field(DecodeRank, PrefillRank, means="the decode rank it writes to now")
+    worker_sent = field(flag, PrefillRank, means="its chunk was not dropped, so the room may be torn down behind it")
     worker_success = field(flag, PrefillRank, means="the outcome it has decided to report")
     addressee = field(
         maybe(Request), PrefillRank, DecodeRank, means="whose memory it writes to, as it found it for the chunk"

@@ -121,6 +121,8 @@ class WorkerStep(IntEnum):
     AUX_POSTED = 13
     AUX_SENT = 14
     DEAD = 15
+    LOOK_AT_END = 16
+    TEAR_DOWN = 17
 
 
 class Fate(IntEnum):

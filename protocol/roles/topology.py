@@ -16,6 +16,11 @@ def room_of(s: Drain, request: int) -> int:
     return request if s.size(Room) == s.size(Request) else 0
 
 
+def numbers_come_again(s: Drain) -> bool:
+    """Whether a room number can be used again, so that what one life leaves meets the next."""
+    return s.knobs.reuse != "never"
+
+
 def same_room(s: Drain, room: int) -> Sequence[int]:
     """The requests that have the room number."""
     return [request for request in s.all(Request) if s.size(Room) == 1 or request == room]

@@ -14,11 +14,11 @@ from ..language import NONE, action, ghost_code, require
 from .indices import Deferral, PrefillRank, SendFault
 from .knobs import Knobs
 from .messages import ReportKind, WriteKind
-from .nic import awaits_acks, note_post
+from .nic import awaits_acks, note_post, posts_at_once
 from .room_status import is_open, settle_targets, update_status
 from .state import Drain
 from .steps import BootstrapStep, Fate, SendFailure, Status, WorkerStep
-from .topology import room_of, served, writes
+from .topology import numbers_come_again, room_of, served, writes
 from .transfer_queue import take
 
 LANE = "prefill {prefill} worker"
@@ -111,7 +111,9 @@ def post(s: Drain, prefill: PrefillRank) -> None:
         slot=s.destination[decode, addressee, chunk],
     )
     note_post(s, decode, prefill, addressee)
-    if s.knobs.prefill.posts_at_once and decode != served(s, prefill)[-1]:
+    if s.worker_last[prefill] and not s.knobs.prefill.aux_after_kv:
+        fill_at_gate(s, decode, addressee)
+    if posts_at_once(s) and decode != served(s, prefill)[-1]:
         move_on(s, prefill)
     else:
         s.worker_step[prefill] = WorkerStep.POSTED
@@ -152,7 +154,7 @@ def require_complete(s: Drain, prefill: int, ranks: Sequence[int]) -> None:
 def call_returns(s: Drain, prefill: PrefillRank) -> None:
     """The call returns 0: its writes have landed. After the last chunk the transfer is concluded."""
     at(s, prefill, WorkerStep.POSTED)
-    if s.knobs.prefill.posts_at_once:
+    if posts_at_once(s):
         require_complete(s, prefill, served(s, prefill))
         s.worker_at[prefill] = served(s, prefill)[-1]
     else:
@@ -166,17 +168,13 @@ def call_returns(s: Drain, prefill: PrefillRank) -> None:
 def defer(s: Drain, prefill: PrefillRank) -> None:
     """The staging ring of the decode rank is full: the chunk goes back to the queue and stays counted.
 
-    It will start again at its first decode rank. mooncake/conn.py, nixl/conn.py: _do_staging_transfer. NIXL waits
-    for what it has posted to earlier ranks since 0.5.23 only.
+    It will start again at its first decode rank. mooncake/conn.py, nixl/conn.py: _do_staging_transfer. What was
+    posted to earlier ranks may be in flight, if the worker does not wait for each rank (NIXL up to 0.5.22).
     """
     room = at(s, prefill, WorkerStep.TO_POST)
     require(s.deferrals < s.size(Deferral))
     find_addressees(s, prefill, room)
     require(s.addressee[prefill, s.worker_at[prefill]] != NONE)
-    if s.knobs.prefill.defer_waits:
-        for decode in served(s, prefill):
-            if decode < s.worker_at[prefill] and s.knobs.prefill.posts_at_once:
-                require_complete(s, prefill, [decode])
     s.deferrals += 1
     s.queue[prefill].send(
         request=s.worker_request[prefill],
@@ -225,7 +223,7 @@ def leave_call(s: Drain, prefill: int, rejected: int) -> None:
     """The worker gives up the chunk. Other calls that it has posted at once are waited for, or left."""
     decode = s.worker_at[prefill]
     for other in served(s, prefill):
-        if s.knobs.prefill.posts_at_once and s.knobs.prefill.wait_for_siblings and other != decode:
+        if posts_at_once(s) and s.knobs.prefill.wait_for_siblings and other != decode:
             require_complete(s, prefill, [other])
     forget_addressees(s, prefill)
     poisons = s.knobs.prefill.poison_on_rejected_post if rejected else s.knobs.prefill.poison_on_error
@@ -316,6 +314,9 @@ def aux_returns(s: Drain, prefill: PrefillRank) -> None:
 def decide_outcome(s: Drain, prefill: PrefillRank) -> None:
     """The last chunk is sent. The worker decides what to report: since 0.5.20 a failed room stays failed."""
     room = at(s, prefill, WorkerStep.AUX_SENT if s.knobs.metadata else WorkerStep.SENT)
+    for decode in served(s, prefill):
+        if s.addressee[prefill, decode] != NONE and writes(s, prefill):
+            fill_at_gate(s, decode, s.addressee[prefill, decode])
     forget_addressees(s, prefill)
     terminal = s.knobs.prefill.failed_terminal
     if terminal and s.status[prefill, room] == Status.MISSING:
@@ -323,6 +324,15 @@ def decide_outcome(s: Drain, prefill: PrefillRank) -> None:
         return
     s.worker_success[prefill] = not terminal or is_open(s, prefill, room)
     s.worker_step[prefill] = WorkerStep.CONCLUDE
+
+
+def fill_at_gate(s: Drain, decode: int, addressee: int) -> None:
+    """Metadata content is in the buffer of whom the worker writes to; kept where the gate can matter.
+
+    mooncake/conn.py: send_aux, behind the last chunk's call; nixl/conn.py and mori/conn.py send it beside the writes.
+    """
+    if numbers_come_again(s):
+        s.filled[decode, addressee] = True
 
 
 @action(LANE)
@@ -342,13 +352,28 @@ def uncount(s: Drain, prefill: PrefillRank) -> None:
     """The chunk is over, well or badly, and counts no more."""
     room = at(s, prefill, WorkerStep.UNCOUNT)
     s.outstanding[prefill, room] -= 1
+    if tears_down(s):
+        s.worker_sent[prefill] = True
     after_uncount(s, prefill)
 
 
 def after_uncount(s: Drain, prefill: int) -> None:
-    """With the drain ack the worker looks whether one is owed; without, it takes the next chunk."""
+    """With the drain ack the worker looks whether one is owed; without, it has done with the chunk."""
     if s.knobs.prefill.acks_drain:
         s.worker_step[prefill] = WorkerStep.CHECK_DRAIN
+    else:
+        finish_chunk(s, prefill)
+
+
+def tears_down(s: Drain) -> bool:
+    """Whether the worker's teardown of a room is part of the model: it drops what only a next life could miss."""
+    return numbers_come_again(s) and s.knobs.prefill.teardown != "never"
+
+
+def finish_chunk(s: Drain, prefill: int) -> None:
+    """Behind a chunk that was not dropped, the worker looks whether the room is over; then it takes the next one."""
+    if tears_down(s) and s.worker_sent[prefill]:
+        s.worker_step[prefill] = WorkerStep.LOOK_AT_END
     else:
         go_idle(s, prefill)
 
@@ -358,7 +383,7 @@ def look_at_count(s: Drain, prefill: PrefillRank) -> None:
     """The worker looks whether another chunk of the room is counted. common/conn.py: _maybe_ack_drained_abort."""
     room = at(s, prefill, WorkerStep.CHECK_DRAIN)
     if s.outstanding[prefill, room] > 0:
-        go_idle(s, prefill)
+        finish_chunk(s, prefill)
     else:
         s.worker_step[prefill] = WorkerStep.SEND_ACK
 
@@ -368,6 +393,33 @@ def ack_drained(s: Drain, prefill: PrefillRank) -> None:
     """Nothing of the room is counted: acks that are owed are sent by the worker."""
     room = at(s, prefill, WorkerStep.SEND_ACK)
     settle_targets(s, prefill, room)
+    finish_chunk(s, prefill)
+
+
+@action(LANE)
+def look_at_end(s: Drain, prefill: PrefillRank) -> None:
+    """The worker looks whether the room is over: none of its chunks counted, and it has ended on this rank.
+
+    mooncake/conn.py, nixl/conn.py: the end of transfer_worker's loop. It compares nothing but the room number.
+    """
+    room = at(s, prefill, WorkerStep.LOOK_AT_END)
+    status = s.status[prefill, room]
+    over = (status == Status.SUCCESS) | ((status == Status.FAILED) & s.worker_last[prefill])
+    if s.knobs.prefill.teardown == "concluded_or_gone":
+        over |= status == Status.MISSING
+    if over and s.outstanding[prefill, room] <= 0:
+        s.worker_step[prefill] = WorkerStep.TEAR_DOWN
+    else:
+        go_idle(s, prefill)
+
+
+@action(LANE)
+def tear_down(s: Drain, prefill: PrefillRank) -> None:
+    """The worker drops decode's addresses and the count of a room that is over, whosever they are by now."""
+    room = at(s, prefill, WorkerStep.TEAR_DOWN)
+    for decode in served(s, prefill):
+        s.infos[prefill, room, decode] = NONE
+    s.outstanding[prefill, room] = 0
     go_idle(s, prefill)
 
 
@@ -378,5 +430,7 @@ def go_idle(s: Drain, prefill: int) -> None:
     s.worker_chunk[prefill] = 0
     s.worker_last[prefill] = False
     s.worker_counted[prefill] = False
+    if tears_down(s):
+        s.worker_sent[prefill] = False
     s.worker_at[prefill] = 0
     forget_addressees(s, prefill)
