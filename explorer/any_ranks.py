@@ -21,8 +21,7 @@ from ..properties.property import Property
 from ..protocol.language import Index, State
 from ..protocol.language.channel import ChannelSpec
 from ..protocol.language.state import FieldSpec
-from .rank_form import Reader
-from .source_text import Refused
+from .rank_form import Reader, Refused
 from .symbolic import Frame, Meaning, Symbolic, Term, same, z3
 from .tracer import Command, Fault, Update
 

@@ -25,8 +25,19 @@ from typing import Any, cast
 
 from ..models.model import Model
 from ..properties.property import claim
-from ..protocol.language import UNBOUNDED, Action, Index, Message, State, ghost_code, require
+from ..protocol.language import (
+    UNBOUNDED,
+    Action,
+    DeclarationError,
+    DraincheckError,
+    Index,
+    Message,
+    State,
+    ghost_code,
+    require,
+)
 from ..protocol.language.domain import Domain
+from ..protocol.language.sources import Syntax, syntax_of
 from .rank_values import (
     Abstract,
     Code,
@@ -46,7 +57,14 @@ from .rank_values import (
     join,
     merge,
 )
-from .source_text import Refused, short_name, source_of
+
+
+class Refused(DraincheckError):
+    """Code does not meet a condition of the theorem: which one, where, and why."""
+
+    def __init__(self, condition: str, where: str, why: str) -> None:
+        super().__init__(f"condition {condition}, at {where}: {why}")
+        self.condition = condition
 
 
 class Kind(Enum):
@@ -157,8 +175,7 @@ class Reader:
     def action(self, action: Action) -> None:
         """Raises Refused unless the step treats all ranks alike."""
         kinds = [each for _, each in action.parameters]
-        node, file = source_of(_plain(action.function).__code__)
-        self._at = f"{short_name(file)}:{node.lineno}"
+        self._syntax(_plain(action.function))
         if kinds.count(self._kind) > 1:
             raise self._refused("one-actor", f"{action.name} has two parameters that are ranks")
         for values in product(*([None] if each is self._kind else range(self._model.sizes[each]) for each in kinds)):
@@ -194,13 +211,21 @@ class Reader:
     def _refused(self, condition: str, why: str) -> Refused:
         return Refused(condition, self._at, why)
 
+    def _syntax(self, function: FunctionType) -> Syntax:
+        try:
+            syntax = syntax_of(function)
+        except DeclarationError as error:
+            raise self._refused("form", str(error)) from None
+        self._at = syntax.at(syntax.node)
+        return syntax
+
     # Calls.
 
     def _call(self, function: FunctionType, given: Sequence[Abstract], named: Mapping[str, Abstract]) -> Abstract:
         if function.__code__ is _plain(_some_ghost_code).__code__:
             function = _plain(inspect.unwrap(function))
-        at = self._at
-        node, _ = source_of(function.__code__)
+        at, node = self._at, self._syntax(function).node
+        self._at = at
         arguments = self._bind(node.args, function, given, named)
         if not isinstance(node, ast.Lambda) and any(isinstance(e, ast.Yield) for e in ast.walk(node)):
             return Generated(function, arguments)
@@ -214,11 +239,14 @@ class Reader:
         arguments: Mapping[str, Abstract],
         on_yield: Callable[[Abstract], None] | None = None,
     ) -> Abstract:
-        node, file = source_of(function.__code__)
-        frame = Frame(file, _names_of(function), dict(arguments), on_yield=on_yield)
+        syntax = self._syntax(function)
+        node = syntax.node
+        frame = Frame(syntax, _names_of(function), dict(arguments), on_yield=on_yield)
         self._depth += 1
         if self._depth > DEEPEST:
             raise self._refused("form", f"{function.__name__} calls itself")
+        if isinstance(node, ast.AsyncFunctionDef):
+            raise self._refused("form", "async is not read")
         if isinstance(node, ast.Lambda):
             result = self._value(node.body, frame)
         else:
@@ -302,7 +330,7 @@ class Reader:
 
     def _see(self, node: ast.AST, frame: Frame) -> None:
         if isinstance(node, ast.stmt | ast.expr):
-            self._at = f"{short_name(frame.file)}:{node.lineno}"
+            self._at = frame.syntax.at(node)
 
     def _branches(self, test: Abstract, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], frame: Frame) -> bool:
         truth = self._truth(test)
@@ -843,7 +871,7 @@ class Reader:
         if len(names) != len(given) or code.node.args.defaults:
             raise self._refused("form", "this lambda is not read")
         outer, arguments = code.frame, dict(zip(names, given, strict=True))
-        return self._value(code.node.body, Frame(outer.file, outer.names, {**outer.env, **arguments}))
+        return self._value(code.node.body, Frame(outer.syntax, outer.names, {**outer.env, **arguments}))
 
     def _any_or_all(self, which: Any, node: ast.expr, frame: Frame) -> Abstract:
         asked_of_each, self._asked_of_each = which is all and self._asked_of_each, False

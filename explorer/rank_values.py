@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from ..protocol.language.sources import Syntax
+
 
 @dataclass(frozen=True)
 class Known:
@@ -97,7 +99,7 @@ class Loop:
 class Frame:
     """A call that is being walked."""
 
-    file: str
+    syntax: Syntax
     names: Mapping[str, Any]
     env: Env
     loops: list[Loop] = field(default_factory=list[Loop])

@@ -158,6 +158,15 @@ def trap(
     return declare
 
 
+OUTSIDE: list[Action] = []
+
+
+def outside(decide: Action) -> Action:
+    """Declares a step that is no trap: there is no model with it, since it is outside the language."""
+    OUTSIDE.append(decide)
+    return decide
+
+
 # So many votes are enough.
 
 
@@ -284,7 +293,7 @@ def chosen_list(s: Vote) -> None:
     s.decided = True
 
 
-@trap("form", 3)
+@outside
 @action("all")
 def set_of_ranks(s: Vote) -> None:
     """A set of ranks has two members."""
@@ -398,7 +407,7 @@ def few_by_length(s: Vote) -> None:
     s.decided = True
 
 
-@trap("form", 4)
+@outside
 @action("all")
 def few_by_layout(s: Vote) -> None:
     """Where there are many, nobody is asked: by a number that is not asked for in the usual way."""
@@ -436,7 +445,7 @@ def zipped(s: Vote) -> None:
     s.decided = True
 
 
-@trap("form", 3)
+@outside
 @action("all")
 def counted_up(s: Vote) -> None:
     """A loop with a counter of its own."""
