@@ -1,211 +1,199 @@
-"""Proofs for any number of prefill ranks: the steps of two ranks, quantified over ranks.
+"""Proofs for any number of ranks: a theorem whose conditions are checked for the model at hand.
 
-Ranks are elements of a sort of which nothing is said, not even how many there are. What a rank keeps is a function of
-the rank, and a lemma about one rank is said of all. A step has a rank that acts (or, in a step that all ranks take
-together, one whose condition was asked for), and every other rank goes along with it just as the second of two ranks
-does. So the steps are those of the model with two ranks, traced from the same functions:
+A family is one model with another number of ranks each time. The theorem (docs/proofs.md) says: if the code treats all
+ranks alike, then every initial state, every step and every fault of n ranks is, for one rank and each other one, one of
+two ranks; and if properties are about each rank by itself, then what is inductive for two ranks is so for any number of
+them from two on. One rank alone is proved by itself.
 
-    step of command c:   for some rank a, for every other rank r: c leads from (shared, a, r) to (shared', a', r')
-
-That the model with n ranks takes no other step is the lemma of projection. `projects` decides it for a given n: every
-step of n ranks is, for one of them and each other one, a step of two. docs/proofs.md argues it for every n.
-
-The questions are of a decidable kind: quantified are only ranks, universally, and no function leads to a rank. So it is
-enough to look at the ranks that a question names; Z3 finds that out by itself.
+The conditions on code are read from its syntax tree (rank_form.py). Z3 looks at three ranks besides: it would find a
+step that is none of two ranks, and a property that is not about each rank, if the reading let one pass.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
 
 from ..models.model import Model
 from ..properties.property import Property
-from ..protocol.language import DeclarationError, Index
-from .induction import Breach, Induction
+from ..protocol.language import Index, State
+from ..protocol.language.channel import ChannelSpec
+from ..protocol.language.state import FieldSpec
+from .rank_form import Reader, Refused
 from .symbolic import Frame, Meaning, Symbolic, Term, same, z3
 from .tracer import Command, Fault, Update
-from .unrolling import NO_FAULT
 
 TIMEOUT_MILLISECONDS = 60_000
-ModelOf = Callable[[int], Model]
-"""Makes the model with a number of ranks."""
+
+
+def with_ranks(model: Model, kind: type[Index], ranks: int) -> Model:
+    """The member of the model's family that has so many ranks."""
+    return replace(model, sizes={**model.sizes, kind: ranks})
+
+
+def unmet(model: Model, kind: type[Index], properties: Sequence[Property]) -> list[Refused]:
+    """Conditions of the theorem that code does not meet, one for each declaration, step and property at most."""
+    reader = Reader(with_ranks(model, kind, 2), kind)
+    questions: list[Callable[[], None]] = [
+        lambda: declarations(model, kind),
+        reader.start,
+        *(lambda each=each: reader.action(each) for each in model.actions),
+        *(lambda each=each: reader.property(each.name, each.function) for each in properties),
+    ]
+    found: list[Refused] = []
+    for question in questions:
+        try:
+            question()
+        except Refused as refused:
+            found.append(refused)
+    return found
+
+
+def declarations(model: Model, kind: type[Index]) -> None:
+    """Raises Refused unless cells, wires and their domains are the same for all ranks and for all numbers of them."""
+    state = model.state
+    for name in ("all", "size", "choose", "read", "write", "__init__", "__setattr__", "__getattribute__"):
+        if getattr(state, name) is not getattr(State, name):
+            raise Refused("form", state.__name__, f"{name} is not that of the language")
+    sizes = _Sizes({each: size for each, size in model.sizes.items() if each is not kind})
+    for name, declared in {name: getattr(state, name, None) for name in dir(state)}.items():
+        where = f"{state.__name__}.{name}"
+        if isinstance(declared, FieldSpec):
+            domains = [declared.domain]
+        elif isinstance(declared, ChannelSpec):
+            domains = [each.domain for each in declared.parts]
+            if declared.prompt:
+                raise Refused("own-rank", where, "while one rank's message waits, no other rank goes on")
+            if callable(declared.capacity):
+                try:
+                    declared.capacity(cast(Any, sizes))
+                except (AttributeError, KeyError, TypeError):
+                    raise Refused("no-rank-values", where, "its capacity depends on the number of ranks") from None
+        else:
+            continue
+        if any(each.bound is kind for each in domains):
+            raise Refused("no-rank-values", where, "it holds a rank, or a number of them")
+        if declared.shape.count(kind) > 1:
+            raise Refused("own-rank", where, "it relates ranks to each other")
+
+
+class _Sizes:
+    """The sizes of a family, one at a time: there is none for ranks."""
+
+    def __init__(self, sizes: Mapping[type[Index], int]) -> None:
+        self._sizes = sizes
+
+    def __getitem__(self, kind: type[Index]) -> int:
+        return self._sizes[kind]
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the cells of a model with some ranks lie in the one with fewer.
-
-    `rank` is the rank that a cell belongs to, None if it belongs to none; `alone` is its position in the model with one
-    rank.
-    """
+    """Where the cells of a model with some ranks lie in the one with a single rank, and the rank that each belongs to:
+    None if it belongs to none."""
 
     rank: tuple[int | None, ...]
     alone: tuple[int, ...]
 
 
 def places(model: Model, alone: Model, kind: type[Index]) -> Places:
-    """Matches the cells of a model with those of the one that has one rank. Raises DeclarationError if they differ."""
+    """Matches the cells of a model with those of the one that has one rank."""
     at = {(cell.field, cell.index): position for position, cell in enumerate(alone.layout.cells)}
     ranks: list[int | None] = []
     matches: list[int] = []
     for cell in model.layout.cells:
         shape = model.layout.tables[cell.field].shape if cell.index else ()
-        of_ranks = [place for place, each in enumerate(shape) if each is kind]
-        if len(of_ranks) > 1:
-            raise DeclarationError(f"{model.name}: {cell.field} relates ranks to each other; this cannot be quantified")
         index = list(cell.index)
-        ranks.append(index[of_ranks[0]] if of_ranks else None)
-        for place in of_ranks:
+        place = shape.index(kind) if kind in shape else None
+        ranks.append(None if place is None else index[place])
+        if place is not None:
             index[place] = 0
         matches.append(at[cell.field, tuple(index)])
     return Places(tuple(ranks), tuple(matches))
 
 
-class AnyRanks:
-    """A family of models, one for each number of ranks, as one question to Z3."""
+class Family:
+    """What Z3 says of those members of a family that have few ranks."""
 
-    def __init__(self, model_of: ModelOf, kind: type[Index]) -> None:
+    def __init__(self, model: Model, kind: type[Index]) -> None:
+        self._model = model
         self._kind = kind
-        self._model_of = model_of
-        self._one = Symbolic(model_of(1), constants=False)
-        self._two = Symbolic(model_of(2))
-        self._places = places(self._two.model, self._one.model, kind)
-        self._sort: Any = z3.DeclareSort(kind.__name__)
-        at = zip(self._places.rank, self._places.alone, strict=True)
-        self._local = {alone for rank, alone in at if rank is not None}
-        constants = self._two.tracer.constants
-        self._constants = {
-            alone: constants[position]
-            for position, alone in enumerate(self._places.alone)
-            if all(other in constants for other, same_one in enumerate(self._places.alone) if same_one == alone)
-        }
+        self._one = with_ranks(model, kind, 1)
 
-    def rank(self, name: str) -> Term:
-        """Some rank."""
-        return z3.Const(name, self._sort)
+    @cached_property
+    def _two(self) -> Symbolic:
+        return Symbolic(with_ranks(self._model, self._kind, 2))
 
-    def frame(self, name: str, rank: Term) -> Frame:
-        """The state as one rank sees it: what it shares with the others, and what it keeps itself."""
+    def _places(self, model: Model) -> Places:
+        return places(model, self._one, self._kind)
 
-        def local(position: int, term: Term) -> Term:
-            if position in self._constants:
-                return self._constants[position]
-            if position not in self._local or isinstance(term, int):
-                return term
-            return z3.Function(f"{term} of", self._sort, term.sort())(rank)
+    def is_empty(self, properties: Sequence[Property]) -> bool:
+        """Whether two ranks have no initial state, or no step from a state in which the properties hold.
 
-        return tuple(local(position, term) for position, term in enumerate(self._one.frame(name)))
-
-    def pair(self, acting: Frame, other: Frame) -> Frame:
-        """The state of the model with two ranks that two ranks see."""
-        at = zip(self._places.rank, self._places.alone, strict=True)
-        return tuple(other[alone] if rank == 1 else acting[alone] for rank, alone in at)
-
-    def acting_commands(self) -> list[Command]:
-        """The commands of two ranks, of those that one rank takes only the ones of the first."""
-        chosen: list[Command] = []
-        for command in self._two.commands:
-            kinds = [kind for _, kind in command.instance.action.parameters]
-            at = [command.instance.arguments[place] for place, kind in enumerate(kinds) if kind is self._kind]
-            if not at or at == [0]:
-                chosen.append(command)
-        return chosen
-
-    def inductive(self, lemmas: Sequence[Property], watch: Callable[[int, int], None] | None = None) -> Induction:
-        """Decides whether lemmas about one rank are inductive for two ranks and more, whatever their number.
-
-        The model with one rank is a question of its own (induction.py). A breach has no states: the model with two
-        ranks shows one (the questions are the same, but for the quantifiers).
+        The same is then said of more ranks, and of nothing.
         """
-        began = time.perf_counter()
-        commands = self.acting_commands()
-        breaches: list[Breach] = []
-        for number, command in enumerate(commands):
-            breaches += self._of_step(command, lemmas)
-            if watch:
-                watch(number + 1, len(commands))
-        obligations = len(lemmas) + len(commands) * (len(lemmas) + 1)
-        names = tuple(each.name for each in lemmas)
-        return Induction(names, obligations, tuple(breaches), time.perf_counter() - began)
+        two, frame = self._two, self._two.frame("state")
+        solver = _solver(two.within(frame), *(z3.Not(two.fails(each, frame)) for each in properties))
+        steps = z3.Or([two.happens(command, frame, command.instance.label) for command in two.commands])
+        return not two.initial_states or solver.check(steps) != z3.sat
 
-    def _of_step(self, command: Command, lemmas: Sequence[Property]) -> Iterator[Breach]:
-        acting, other, anyone = self.rank("acting"), self.rank("other"), self.rank("anyone")
-        solver = z3.Solver()
-        solver.set("timeout", TIMEOUT_MILLISECONDS)
-        frame = self.frame("before", anyone)
-        holds = [z3.Not(self._one.fails(lemma, frame)) for lemma in lemmas]
-        solver.add(z3.ForAll([anyone], z3.And(self._one.within(frame), *holds)))
-        solver.add(acting != other)
-        before = self.pair(self.frame("before", acting), self.frame("before", other))
-        for subject, question in (
-            (NO_FAULT, Meaning(before, "step").leads_to(command.tree, Fault)),
-            ("", z3.And(self._step(command, acting), self._is_broken(lemmas))),
-        ):
-            solver.push()
-            solver.add(question)
-            answer = solver.check()
-            solver.pop()
-            if answer != z3.unsat:
-                found = "not decided" if answer == z3.unknown else subject or "a lemma"
-                yield Breach(found, command.instance, ())
+    def unlike(self) -> list[str]:
+        """Cells that no run of two ranks changes, but that are not alike for both."""
+        constants, where = self._two.tracer.constants, self._places(self._two.model)
+        held: dict[int, set[int | None]] = {}
+        for position, alone in enumerate(where.alone):
+            held.setdefault(alone, set()).add(constants.get(position))
+        return [self._one.layout.cells[alone].name for alone, values in held.items() if len(values) > 1]
 
-    def _step(self, command: Command, acting: Term) -> Term:
-        """The command leads from the frames before to those after, for the acting rank and every other one."""
-        other = self.rank("any other")
-        before = self.pair(self.frame("before", acting), self.frame("before", other))
-        after = self.pair(self.frame("after", acting), self.frame("after", other))
-        meaning = Meaning(before, "step")
-        parts = [meaning.leads_to(command.tree, Update)]
-        for position, term in enumerate(after):
-            if isinstance(term, int):
-                continue
-            new = meaning.after(command.tree, position) if position in command.writes else before[position]
-            parts.append(same(term, new))
-        return z3.ForAll([other], z3.Implies(other != acting, z3.And(parts)))
-
-    def _is_broken(self, lemmas: Sequence[Property]) -> Term:
-        frame = self.frame("after", self.rank("breaking"))
-        return z3.Or([self._one.fails(lemma, frame) for lemma in lemmas])
-
-    def not_about_one(self, lemmas: Sequence[Property]) -> list[str]:
-        """Lemmas that do not say of two ranks just what they say of each: nothing is proved with these."""
-        first, second = self.rank("first"), self.rank("second")
-        frames = self.frame("state", first), self.frame("state", second)
-        both = self.pair(*frames)
+    def wide(self, properties: Sequence[Property], ranks: int) -> list[str]:
+        """Properties that do not say of so many ranks just what they say of each by itself."""
+        one = Symbolic(self._one, constants=False)
+        many = Symbolic(with_ranks(self._model, self._kind, ranks), constants=False)
+        at = self._at(many.model)
+        frame = many.frame("state")
+        alone = self._places(self._one)
+        views = [
+            tuple(
+                frame[at[None if whose is None else rank, position]]
+                for whose, position in zip(alone.rank, alone.alone, strict=True)
+            )
+            for rank in range(ranks)
+        ]
         found: list[str] = []
-        for lemma in lemmas:
-            solver = z3.Solver()
-            solver.add(*(self._one.within(frame) for frame in frames))
-            alone = z3.Or([self._one.fails(lemma, frame) for frame in frames])
-            solver.add(self._two.fails(lemma, both) != alone)
+        for each in properties:
+            solver = _solver(many.within(frame))
+            solver.add(many.fails(each, frame) != z3.Or([one.fails(each, view) for view in views]))
             if solver.check() != z3.unsat:
-                found.append(lemma.name)
+                found.append(each.name)
         return found
+
+    def _at(self, model: Model) -> dict[tuple[int | None, int], int]:
+        where = self._places(model)
+        return {(rank, alone): at for at, (rank, alone) in enumerate(zip(where.rank, where.alone, strict=True))}
 
     def projects(self, ranks: int) -> list[str]:
         """Steps of the model with so many ranks that are not, for one rank and each other one, steps of two.
 
-        Decided for every state, reachable or not; the same for faults. Empty if there is no such step.
+        Decided for every state in which the cells that no run changes are as at the start, reachable or not; the same
+        for faults. Empty if there is no such step.
         """
-        many = Symbolic(self._model_of(ranks))
-        where = places(many.model, self._one.model, self._kind)
-        position_of = {(rank, alone): at for at, (rank, alone) in enumerate(zip(where.rank, where.alone, strict=True))}
+        two = self._two
+        many = Symbolic(with_ranks(self._model, self._kind, ranks))
+        at, of_two = self._at(many.model), self._places(two.model)
         frame = many.frame("state")
-        two = {command.instance.label: command for command in self.acting_commands()}
+        commands = {command.instance.label: command for command in two.commands}
         found: list[str] = []
 
         def seen_by(state: Frame, rank: int, other: int) -> Frame:
-            at = zip(self._places.rank, self._places.alone, strict=True)
             owner = {None: None, 0: rank, 1: other}
-            return tuple(state[position_of[owner[each], alone]] for each, alone in at)
+            return tuple(state[at[owner[whose], alone]] for whose, alone in zip(of_two.rank, of_two.alone, strict=True))
 
         for command in many.commands:
             kinds = [kind for _, kind in command.instance.action.parameters]
             actors = [command.instance.arguments[place] for place, kind in enumerate(kinds) if kind is self._kind]
-            alike = two[_label_for_first(command, self._kind)]
+            alike = commands[_label_for_first(command, self._kind)]
             after = many.successor(command, frame, "step")
 
             def follows(rank: int, other: int, alike: Command = alike, after: Frame = after) -> Term:
@@ -225,12 +213,17 @@ class AnyRanks:
             going = z3.Or([z3.And([follows(rank, other) for other in others]) for rank, others in pairs.items()])
             failing = z3.Or([faulty(rank, other) for rank, others in pairs.items() for other in others])
             for kind, claim in ((many.happens, going), (many.faults, failing)):
-                solver = z3.Solver()
-                solver.set("timeout", TIMEOUT_MILLISECONDS)
-                solver.add(many.within(frame), kind(command, frame, "step"), z3.Not(claim))
+                solver = _solver(many.within(frame), kind(command, frame, "step"), z3.Not(claim))
                 if solver.check() != z3.unsat:
                     found.append(command.instance.label)
         return found
+
+
+def _solver(*terms: Term) -> Term:
+    solver = z3.Solver()
+    solver.set("timeout", TIMEOUT_MILLISECONDS)
+    solver.add(*terms)
+    return solver
 
 
 def _label_for_first(command: Command, kind: type[Index]) -> str:

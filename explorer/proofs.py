@@ -14,11 +14,11 @@ from ..models.scenario import SCENARIOS
 from ..properties.cases import Question, drain_case
 from ..properties.lemmas import GOALS, LEMMAS
 from ..properties.property import Property
-from ..protocol.language import DeclarationError, EngineDisagreement
+from ..protocol.language import DeclarationError, EngineDisagreement, Index
 from ..protocol.roles.indices import PrefillRank
-from .any_ranks import AnyRanks
+from .any_ranks import Family, unmet, with_ranks
 from .horn import spacer
-from .induction import UNDECIDED, Breach, Induction, inductive, largest_inductive
+from .induction import UNDECIDED, Breach, Induction, largest_inductive
 from .symbolic import Symbolic
 from .trace import ReplayError, Trace, fault_trace, follow, induction_trace, violation_trace
 from .unrolling import NO_FAULT, Bounds, Unrolled, bounded_check, induction
@@ -88,37 +88,61 @@ def prove_endless(
 
     Lemmas that some step breaks are left out; if the goals remain, they are proved all the same.
     """
-    least = 2 if ranks == ANY else int(ranks)
-    model = endless_model(profile, ranks=least, slots=slots, late_timer=late_timer)
-    if ranks != ANY:
-        return prove_by_induction(model, lemmas, goals, watch=watch)
-    alone = prove_endless(profile, 1, late_timer=late_timer, slots=slots, lemmas=lemmas, goals=goals, watch=watch)
+    if ranks == ANY:
+        model = endless_model(profile, slots=slots, late_timer=late_timer)
+        return prove_any_number(model, PrefillRank, lemmas, goals, watch=watch)
+    model = endless_model(profile, ranks=int(ranks), slots=slots, late_timer=late_timer)
+    return prove_by_induction(model, lemmas, goals, watch=watch)
+
+
+def prove_any_number(
+    model: Model,
+    kind: type[Index],
+    lemmas: Sequence[Property],
+    goals: Sequence[Property],
+    watch: Watch = _no_watch,
+) -> Result:
+    """Proves goals of a model with any number of ranks, indices of type `kind`: by the theorem of docs/proofs.md.
+
+    What is proved of two ranks holds of more if the model meets the theorem's conditions; one rank is proved by itself.
+    """
+    alone = _of_any(prove_by_induction(with_ranks(model, kind, 1), lemmas, goals, watch))
     if alone.verdict is not Verdict.PROVED:
         return alone
-    both = [each for each in _distinct(model, [*lemmas, *goals]) if each.name in {*alone.lemmas, *alone.subjects}]
-    family = AnyRanks(lambda n: endless_model(profile, ranks=n, slots=slots, late_timer=late_timer), PrefillRank)
-    return _prove_family(family, model, both, alone, watch)
+    began = time.perf_counter()
+    watch(f"{model.name}, any number of ranks: whether all of them are treated alike")
+    kept = [each for each in lemmas if each.name in alone.lemmas]
+    obstacle = _obstacle(model, kind, [*kept, *goals])
+    seconds = alone.seconds + time.perf_counter() - began
+    if obstacle:
+        detail = f"cannot be proved for any number of ranks: {obstacle}"
+        return replace(alone, verdict=Verdict.UNDETERMINED, detail=detail, seconds=seconds)
+    both = _of_any(prove_by_induction(with_ranks(model, kind, 2), kept, goals, watch))
+    return replace(both, seconds=seconds + both.seconds)
 
 
-def _prove_family(family: AnyRanks, two: Model, lemmas: Sequence[Property], alone: Result, watch: Watch) -> Result:
-    watch("any number of prefill ranks: which lemmas are about one rank, and which steps about two")
-    several = family.not_about_one(lemmas)
-    strange = family.projects(3)
-    found = family.inductive(lemmas, lambda at, of: watch(f"any number of prefill ranks: step {at} of {of}"))
-    bounds = {**two.bounds, "prefill ranks": "any number"}
-    obligations = found.obligations + len(lemmas)
-    detail = f"{len(lemmas)} lemmas and properties, {obligations:,} obligations, quantified over ranks"
-    verdict, trace = Verdict.PROVED, None
-    if several or strange:
-        verdict = Verdict.UNDETERMINED
-        detail = f"not about one rank: {', '.join(several)}" if several else f"not of two ranks: {', '.join(strange)}"
-    elif found.breaches:
-        symbolic = Symbolic(two)
-        pair = inductive(symbolic, lemmas)
-        verdict, detail = Verdict.UNDETERMINED, _breach_words(found.breaches[0])
-        trace = _breach_trace(symbolic, lemmas, pair.breaches)
-    seconds = alone.seconds + found.seconds
-    return Result(two.name, bounds, alone.subjects, Method.INDUCTION, verdict, detail, seconds, trace, alone.lemmas)
+def _of_any(result: Result) -> Result:
+    return replace(result, bounds={**result.bounds, "prefill ranks": "any number"})
+
+
+def _obstacle(model: Model, kind: type[Index], properties: Sequence[Property]) -> str:
+    """The first condition of the theorem that the model does not meet; nothing if it meets all."""
+    if refused := unmet(model, kind, properties):
+        return str(refused[0])
+    family = Family(model, kind)
+    if family.is_empty(properties):
+        return "condition consistent: two ranks have no initial state, or no step where the properties hold"
+    if unlike := family.unlike():
+        return f"condition alike: of two ranks, {', '.join(unlike)} is fixed for one, and not the same for the other"
+    if wide := family.wide(properties, LOOKED_AT):
+        return f"condition goal-width: Z3 finds that {', '.join(wide)} say of {LOOKED_AT} ranks more than of each"
+    if strange := family.projects(LOOKED_AT):
+        return f"condition projection: Z3 finds steps of {LOOKED_AT} ranks that are none of two: {', '.join(strange)}"
+    return ""
+
+
+LOOKED_AT = 3
+"""So many ranks are looked at by Z3 as well, as a second net below the conditions on code."""
 
 
 def prove_by_induction(

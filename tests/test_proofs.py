@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.any_ranks import AnyRanks
+from draincheck.explorer.any_ranks import Family, unmet
 from draincheck.explorer.cli import main
 from draincheck.explorer.induction import inductive, largest_inductive
 from draincheck.explorer.proofs import ANY, Method, Verdict, prove_bounded, prove_by_induction, prove_endless, refuted
@@ -83,7 +83,7 @@ def test_several_ranks_are_proved(ranks: int, late_timer: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("late_timer", [False, True], ids=["off", "late"])
 def test_steps_of_three_and_four_ranks_are_steps_of_two(late_timer: bool) -> None:
-    family = AnyRanks(lambda n: endless_model(NEWEST, ranks=n, late_timer=late_timer), PrefillRank)
+    family = Family(endless_model(NEWEST, late_timer=late_timer), PrefillRank)
     assert family.projects(3) == [] and family.projects(4) == []
 
 
@@ -213,25 +213,20 @@ def not_both_vote(s: Quorum) -> None:
                 claim((s.voted[r] == 0) | (s.voted[other] == 0), "one of two has not voted")
 
 
-def family(enough: int) -> AnyRanks:
-    return AnyRanks(lambda n: replace(decide_when(enough), sizes={Rank: n}), Rank)
-
-
-def test_a_step_for_all_ranks_is_proved_for_any_number() -> None:
-    assert family(0).inductive([all_have_voted]).proved
-    assert family(0).projects(3) == [] and family(0).not_about_one([all_have_voted]) == []
-
-
 def test_what_two_ranks_show_is_not_taken_for_any_number() -> None:
     """Two votes are all of two ranks, and not all of three: the proof for two says nothing of three."""
     two = replace(decide_when(2), sizes={Rank: 2})
     assert inductive(Symbolic(two), [all_have_voted]).proved
     assert not inductive(Symbolic(replace(two, sizes={Rank: 3})), [all_have_voted]).proved
-    assert family(2).projects(3) == ["decide()"]
+    assert Family(two, Rank).projects(3) == ["decide()"]
+    (refused,) = unmet(two, Rank, [all_have_voted])
+    assert refused.condition == "loop-form"
 
 
-def test_lemmas_about_pairs_of_ranks_are_not_quantified() -> None:
-    assert family(0).not_about_one([not_both_vote, all_have_voted]) == ["not_both_vote"]
+def test_lemmas_about_pairs_of_ranks_are_not_about_each() -> None:
+    lemmas = [not_both_vote, all_have_voted]
+    assert Family(decide_when(2), Rank).wide(lemmas, 3) == ["not_both_vote"]
+    assert [str(each) for each in unmet(decide_when(2), Rank, lemmas) if each.condition == "goal-width"]
 
 
 def test_a_proof_in_which_a_step_never_happens_is_none() -> None:

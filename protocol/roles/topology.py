@@ -38,7 +38,7 @@ def served(s: Drain, prefill: int) -> Sequence[int]:
 
 def writes(s: Drain, prefill: int) -> bool:
     """Whether the prefill rank writes to decode at all: a dummy does not, and some backends transfer nothing."""
-    return s.knobs.decode.transfers and (prefill == 0 or not s.knobs.dummies)
+    return s.knobs.decode.transfers and (not s.knobs.dummies or prefill == 0)
 
 
 def writers(s: Drain, decode: int) -> Sequence[int]:

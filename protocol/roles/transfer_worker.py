@@ -199,7 +199,8 @@ def call_fails(s: Drain, prefill: PrefillRank) -> None:
     knobs = s.knobs.prefill
     failure = s.choose(failures(knobs))
     quiet = failure == SendFailure.ERROR and knobs.err_implies_quiet
-    if s.choose([Fate.DEAD] if quiet else [Fate.LIVE, Fate.DEAD]) == Fate.DEAD:
+    fate = s.choose([Fate.DEAD]) if quiet else s.choose([Fate.LIVE, Fate.DEAD])
+    if fate == Fate.DEAD:
         require(not s.completed[prefill, decode])
         s.nic[prefill, decode].remove_last()
     leave_call(s, prefill, rejected=failure == SendFailure.REJECTED_POST)
