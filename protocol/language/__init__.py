@@ -15,6 +15,7 @@ from .errors import (
     DraincheckError,
     GhostFault,
     IndexFault,
+    InnerFault,
     ModelFault,
 )
 from .state import Access, Cells, Event, Layout, State, field, ghost, lay_out
@@ -38,6 +39,7 @@ __all__ = [
     "GhostFault",
     "Index",
     "IndexFault",
+    "InnerFault",
     "Instance",
     "Layout",
     "Message",

@@ -45,5 +45,11 @@ class GhostFault(AccessFault):
     """Protocol code that would depend on a ghost field, or ghost code that touches the protocol."""
 
 
+class InnerFault(DraincheckError):
+    """Two executions of one model differ: nothing that was found counts, and the user can mend nothing."""
+
+    exit_code = 70
+
+
 class Disabled(Exception):
     """A guard does not hold: the action cannot happen in this state. Raised by `require`."""
