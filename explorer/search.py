@@ -13,12 +13,12 @@ import numpy as np
 
 from ..models.model import Model, Values
 from ..properties.check import Check
-from ..protocol.language import DeclarationError, InnerFault
+from ..protocol.language import DeclarationError
 from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
 from .partition import Edges, Positions
-from .second_net import Executed, OneState, execute_again, sample
+from .second_net import Executed, OneState, execute_again, only_compiled, sample
 from .tracer import Answer, most_successors, trace
 from .visited import VisitedSet, available_memory
 
@@ -304,10 +304,7 @@ class _Search:
         values = self._compiled.packing.unpack(self._visited.state(position))
         for _ in self._model.steps_of(instance, values):
             pass
-        raise InnerFault(
-            f"{self._model.name}: {instance.label} breaks the rules as compiled code and not in direct execution; "
-            "no result of this model counts; please report this"
-        )
+        raise only_compiled(self._model, instance)
 
     def _path_to(self, position: int) -> list[Values]:
         unpack = self._compiled.packing.unpack

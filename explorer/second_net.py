@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..models.model import Values
+from ..models.model import Model, Values
 from ..properties.check import Check
 from ..properties.property import Property
 from ..protocol.language import DraincheckError, InnerFault, Instance, ModelFault
@@ -133,6 +133,14 @@ def sample(first: Iterable[int], count: int) -> Iterator[int]:
         if 0 <= position < count and position not in given:
             given.add(position)
             yield position
+
+
+def only_compiled(model: Model, instance: Instance) -> InnerFault:
+    """The fault of an instance that breaks the rules of the language in compiled code alone."""
+    return InnerFault(
+        f"{model.name}: {instance.label} breaks the rules of the language as compiled code, and not in direct "
+        f"execution; {NOTHING_COUNTS}"
+    )
 
 
 def questions(check: Check, values: Values) -> Iterator[tuple[str, Callable[[], bool]]]:

@@ -1,194 +1,226 @@
-"""One model in all its executions, state by state: directly, as machine code, and as terms."""
+"""Programs in all executions: directly, as machine code and as terms state by state, in a search and in walks."""
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import itertools
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+import signal
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
-from draincheck.explorer.native import FAULT_BIT, ORIGIN_SHIFT
-from draincheck.explorer.search import Compiled, Limits, compile_check, search
+import pytest
+from draincheck.explorer import tracer
+from draincheck.explorer.search import Limits, compile_check, search
+from draincheck.explorer.second_net import FAULT, TERMINAL, OneState, questions
 from draincheck.explorer.swarm import Plan, simulate
-from draincheck.explorer.symbolic import Meaning, Symbolic, z3
-from draincheck.explorer.tracer import Fault, Tracer
-from draincheck.explorer.trace import follow
+from draincheck.explorer.symbolic import Symbolic, z3
+from draincheck.explorer.tracer import Command, Tracer
 from draincheck.models.model import Model, Values
 from draincheck.properties.check import Check
-from draincheck.properties.property import Probe, Promise, Property
-from draincheck.protocol.language import Access, Action, DraincheckError, ModelFault
-
+from draincheck.protocol.language import DraincheckError, InnerFault, Instance, ModelFault
 from programs import KINDS, SIZES, Knobs, Program, World
 
-FAULT = "fault"
-"""What a step or predicate comes to where it breaks the rules of the language."""
+LONGEST = 30
+"""Seconds after which a program is taken to have no end."""
+MAX_PATHS = 300
+"""A program with more paths is refused, so that one does not cost as much as a hundred."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """Two executions of one program that differ in one state, or an exception that says nothing to its user."""
+@dataclass
+class Outcomes:
+    """What became of programs: equal in all executions, refused with a sentence, or different, with what differs."""
 
-    program: Program
-    text: str
+    equal: list[Program] = field(default_factory=list)
+    refused: list[tuple[Program, str]] = field(default_factory=list)
+    different: list[tuple[Program, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        """The first differences."""
+        return "\n\n".join(f"{program.text}\n{what}" for program, what in self.different[:5])
 
 
-_numbers = itertools.count()
+def outcomes_of(programs: Sequence[Program], folder: Path, seed: int, states: int = 30, terms: int = 2) -> Outcomes:
+    """Runs programs in all executions: in so many states of any kind, of which so many as terms too."""
+    done, accepted = Outcomes(), list[tuple[Program, Any]]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tracer, "MAX_PATHS", MAX_PATHS)
+        for program in programs:
+            try:
+                with _an_end():
+                    accepted.append((program, _accepted(program, folder)))
+            except DraincheckError as error:
+                done.refused.append((program, str(error)))
+            except Exception as error:
+                done.different.append((program, f"no sentence: {type(error).__name__}: {error}"))
+        found = _compared(accepted, random.Random(seed), states, terms) if accepted else {}
+        for program, _ in accepted:
+            if program.name in found:
+                done.different.append((program, found[program.name]))
+            else:
+                done.equal.append(program)
+    return done
 
 
-def load(program: Program, folder: Path) -> Any:
-    """The function of a program, as declared in a module of its own. Raises DraincheckError where it is refused."""
-    path = folder / f"generated_{next(_numbers)}.py"
+_files = itertools.count()
+
+
+def _accepted(program: Program, folder: Path) -> Any:
+    """What the program's module declares. Raises DraincheckError where it is refused: when it is loaded, or traced."""
+    path = folder / f"generated_{next(_files)}.py"
     path.write_text(program.source, "utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
-    module: ModuleType = importlib.util.module_from_spec(spec)
+    module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, program.name)
+    declared = getattr(module, program.name)
+    check = _check_of([(program, declared)])
+    traced = Tracer(check.model)
+    for instance in check.model.instances:
+        traced.command(instance)
+    for each in check.properties:
+        traced.fails(each)
+    for each in check.probes:
+        traced.holds(each)
+    for each in check.promises:
+        traced.pending(each)
+    traced.terminal()
+    return declared
 
 
-def check_of(parts: Sequence[tuple[Program, Any]]) -> Check:
-    """A check of everything that the programs declare, in one model."""
+def _check_of(parts: Sequence[tuple[Program, Any]]) -> Check:
+    """A check of all that the programs declare, in one model."""
     found: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     for program, declared in parts:
         found[program.kind].append(declared)
     model = Model(
         name="generated", state=World, actions=tuple(found["action"]), sizes=SIZES, knobs=Knobs(),
-        terminal=found["terminal"][0] if found["terminal"] else lambda s: True,
+        terminal=found["terminal"][0] if found["terminal"] else lambda s: s.x == 0,
     )  # fmt: skip
     return Check(model, tuple(found["property"]), tuple(found["probe"]), promises=tuple(found["promise"]))
 
 
-def any_state(model: Model, chance: random.Random) -> Values:
-    """A state whose cells hold anything that their domains allow; what is behind the end of a channel is as it begins."""
+def _compared(parts: Sequence[tuple[Program, Any]], chance: random.Random, states: int, terms: int) -> dict[str, str]:
+    """For the name of each program that differs, what differs."""
+    check = _check_of(parts)
+    compiled = compile_check(check, constants=False)
+    machine = OneState(check, compiled.packing, compiled.successors, compiled.quick)
+    symbolic = Symbolic(check.model, constants=False)
+    terminal = next((program.name for program, _ in parts if program.kind == "terminal"), "")
+    different: dict[str, str] = {}
+    faulty: set[str] = set()
+
+    def note(name: str, values: Values, direct: object, other: object, where: str) -> None:
+        if direct != other:
+            cells = zip(check.model.layout.cells, values, strict=True)
+            state = {cell.name: value for cell, value in cells if value != cell.domain.start}
+            different.setdefault(name, f"{name}: directly {direct}, {where} {other}, in {state}")
+
+    for number in range(states):
+        values = _any_state(check.model, chance)
+        words = compiled.packing.pack(values)
+        for command, found in zip(symbolic.commands, machine.outcomes(words), strict=True):
+            name, direct = command.instance.action.name, _steps(check.model, command.instance, values)
+            note(name, values, direct, found, "compiled")
+            faulty |= {name} if direct == FAULT else set()
+            if number < terms:
+                as_set = direct if isinstance(direct, str) else set(direct)
+                note(name, values, as_set, _steps_by_z3(symbolic, command, values), "as terms")
+        for (label, ask), found in zip(questions(check, values), machine.answers(words), strict=True):
+            name, direct = terminal if label == TERMINAL else label.split()[1], _answer(ask)
+            if direct == FAULT:
+                faulty.add(name)
+            else:
+                note(name, values, direct, found, "compiled")
+        for prop in check.properties if number < terms else ():
+            frame, solver = symbolic.frame("state"), z3.Solver()
+            solver.add(symbolic.is_state(frame, values), symbolic.fails(prop, frame))
+            direct = next(_answer(ask) for label, ask in questions(check, values) if label == f"property {prop.name}")
+            note(prop.name, values, direct, solver.check() == z3.sat, "as terms")
+    sound = [part for part in parts if part[0].name not in faulty | different.keys()]
+    return different | _run(sound)
+
+
+def _run(parts: Sequence[tuple[Program, Any]]) -> dict[str, str]:
+    """Searches and walks from the start, with constants left out: both hold what they find against direct execution."""
+    check = _check_of(parts)
+    try:
+        compiled = compile_check(check)
+        search(compiled, Limits(states=1500), until=())
+        simulate(compiled, Plan(walks=16, depth=20, steps=320), until=())
+    except InnerFault as error:
+        return {part[0].name: str(error) for part in parts if part[0].name in str(error)} or {
+            parts[0][0].name: str(error)
+        }
+    except DraincheckError:  # a fault in a state that was not among those above
+        pass
+    return {}
+
+
+def _any_state(model: Model, chance: random.Random) -> Values:
+    """Anything that domains allow; what is behind the end of a channel is as it begins."""
     values = [chance.randint(cell.domain.lo, cell.domain.hi) for cell in model.layout.cells]
-    state = model.state_of(values)
     for bound in model.layout.channels.values():
         for key in itertools.product(*(range(model.sizes[index]) for index in bound.shape)):
             places = bound.places(model.layout, key)
-            for place in places.messages[state.values[places.length] :]:
-                for position in place.values():
+            for message in places.messages[values[places.length] :]:
+                for position in message.values():
                     values[position] = model.layout.cells[position].domain.start
     return tuple(values)
 
 
-def direct_steps(check: Check, values: Values) -> list[Any]:
-    """For each instance the states that it leads to, or FAULT."""
-
-    def of(instance: Any) -> Any:
-        try:
-            return [step.values for step in check.model.steps_of(instance, values)]
-        except ModelFault:
-            return FAULT
-
-    return [of(instance) for instance in check.model.instances]
-
-
-def direct_truths(check: Check, values: Values) -> list[Any]:
-    """Whether each property fails, each probe holds, the state is terminal, each promise is pending; or FAULT."""
-
-    def of(ask: Any) -> Any:
-        try:
-            return bool(ask())
-        except ModelFault:
-            return FAULT
-
-    model = check.model
-    return [
-        *(of(lambda each=each: each.violation(model, values)) for each in check.properties),
-        *(of(lambda each=each: each.holds(model, values)) for each in check.probes),
-        of(lambda: model.is_terminal(values)),
-        *(of(lambda each=each: each.is_pending(model, values)) for each in check.promises),
-    ]
+def _steps(model: Model, instance: Instance, values: Values) -> object:
+    """The states that an instance leads to, or FAULT."""
+    try:
+        with _an_end():
+            return [step.values for step in model.steps_of(instance, values)]
+    except ModelFault:
+        return FAULT
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
-class Machine:
-    """A compiled check, state by state."""
-
-    def __init__(self, compiled: Compiled) -> None:
-        self._compiled, self._native = compiled, compiled.quick
-        self._width = compiled.packing.words + 1
-        self._out = np.empty((compiled.successors + 1) * self._width, np.uint64)
-        self._expand = ctypes.CFUNCTYPE(ctypes.c_int64, *([ctypes.c_uint64] * 4))(self._native.expand)
-        self._terminal = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_uint64)(self._native.terminal)
-
-    def steps(self, values: Values) -> list[Any]:
-        """As `direct_steps`."""
-        packing, found = self._compiled.packing, [[] for _ in self._compiled.check.model.instances]
-        words = np.array(packing.pack(values), np.uint64)
-        made = self._expand(words.ctypes.data, 0, 1, self._out.ctypes.data)
-        faults = set[int]()
-        for row in self._out[: made * self._width].reshape(made, self._width).tolist():
-            code = row[0] & ((1 << ORIGIN_SHIFT) - 1)
-            if code & FAULT_BIT:
-                faults.add(code ^ FAULT_BIT)
-            else:
-                found[code].append(packing.unpack(row[1:]))
-        return [FAULT if code in faults else each for code, each in enumerate(found)]
-
-    def truths(self, values: Values) -> list[bool]:
-        """As `direct_truths`, where a fault counts as what is worse."""
-        check, words = self._compiled.check, np.array(self._compiled.packing.pack(values), np.uint64)
-        at = words.ctypes.data
-        counts = (ctypes.c_uint64 * (len(self._compiled.predicates) + 1))()
-        seen, marks = ctypes.c_uint64(), (ctypes.c_uint64 * 1)()
-        self._native.observe(at, 0, 1, 0, ctypes.addressof(counts), ctypes.addressof(seen))
-        self._native.mark(at, 0, 1, ctypes.addressof(marks))
-        predicates = [bool(counts[number]) for number in range(len(self._compiled.predicates))]
-        return [*predicates, bool(self._terminal(at)), *(bool(marks[0] >> n & 1) for n in range(len(check.promises)))]
+def _answer(ask: Callable[[], bool]) -> object:
+    try:
+        with _an_end():
+            return ask()
+    except ModelFault:
+        return FAULT
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
-class Terms:
-    """A check as Z3 terms, state by state."""
-
-    def __init__(self, check: Check) -> None:
-        self._check = check
-        self._symbolic = Symbolic(check.model, constants=False)
-
-    def steps(self, values: Values) -> list[Any]:
-        """As `direct_steps`, without order and repetition."""
-        return [self._of(command, values) for command in self._symbolic.commands]
-
-    def _of(self, command: Any, values: Values) -> Any:
-        symbolic, frame = self._symbolic, self._symbolic.frame("before")
-        solver = z3.Solver()
-        solver.add(symbolic.is_state(frame, values))
-        solver.push()
-        solver.add(symbolic.faults(command, frame, "choices"))
-        if solver.check() == z3.sat:
-            return FAULT
-        solver.pop()
-        after = symbolic.frame("after")
-        solver.add(symbolic.happens(command, frame, "choices"))
-        solver.add(symbolic.is_same(after, symbolic.successor(command, frame, "choices")))
-        found = set[Values]()
-        while solver.check() == z3.sat:
-            state = symbolic.values(solver.model(), after)
-            found.add(state)
-            solver.add(z3.Not(symbolic.is_state(after, state)))
-        return found
-
-    def fails(self, values: Values) -> list[bool]:
-        """Whether each property fails."""
-        frame = self._symbolic.frame("before")
-        solver = z3.Solver()
-        solver.add(self._symbolic.is_state(frame, values))
-
-        def of(prop: Property) -> bool:
-            solver.push()
-            solver.add(self._symbolic.fails(prop, frame))
-            answer = solver.check() == z3.sat
-            solver.pop()
-            return answer
-
-        return [of(prop) for prop in self._check.properties]
+def _steps_by_z3(symbolic: Symbolic, command: Command, values: Values) -> object:
+    """The states that a command's terms lead to, in no order, or FAULT."""
+    before, after, solver = symbolic.frame("before"), symbolic.frame("after"), z3.Solver()
+    solver.add(symbolic.is_state(before, values))
+    if solver.check(symbolic.faults(command, before, "choices")) == z3.sat:
+        return FAULT
+    solver.add(symbolic.happens(command, before, "choices"))
+    solver.add(symbolic.is_same(after, symbolic.successor(command, before, "choices")))
+    found: set[Values] = set()
+    while solver.check() == z3.sat:
+        found.add(symbolic.values(solver.model(), after))
+        solver.add(z3.Not(symbolic.is_state(after, symbolic.values(solver.model(), after))))
+    return found
 
 
-def agree(direct: Any, compiled: Any, on_fault: bool) -> bool:
-    """Whether the truth of a predicate is the same; a fault counts as what is given."""
-    return compiled == (on_fault if direct == FAULT else direct)
+class NoEnd(Exception):
+    """A program goes on and on."""
+
+
+@contextmanager
+def _an_end() -> Generator[None]:
+    def over(*_: object) -> None:
+        raise NoEnd(f"no end within {LONGEST} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.alarm(LONGEST)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
