@@ -102,13 +102,16 @@ import itertools
 import math
 import operator
 import random
+from dataclasses import dataclass
 from decimal import Decimal
+from enum import IntEnum
 from fractions import Fraction
+from typing import ClassVar, NamedTuple
 
 import numpy
 from draincheck.properties.property import claim, invariant, probe, promise
 from draincheck.protocol.language import (
-    NONE, Disabled, DomainFault, IndexFault, ModelFault, action, ghost_code, require
+    NONE, Disabled, DomainFault, Index, IndexFault, ModelFault, action, ghost_code, require
 )
 from programs import Color, Node, Note, Room, World, remember
 
@@ -119,8 +122,46 @@ memory = {"n": 0}
 SMALL = (0, 1, 2)
 
 
+@dataclass(frozen=True)
+class Odd:
+    held: int = 1
+    tall: ClassVar[int] = 0
+
+    def label(self):
+        calls.append(1)
+        return len(calls)
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int = 2
+
+
+class Slot(Index):
+    seen = 0
+
+
+class Shade(IntEnum):
+    DARK = 0
+    LIGHT = 1
+
+    def other(self):
+        return 1 - self
+
+
+ODD = Odd()
+PAIR = Pair(1)
+
 def larger(s, a, b):
     return a if a > b else b
+
+
+larger.times = 0
+
+
+def bump(f):
+    f.times = f.times + 1
+    return f.times
 
 
 def is_busy(s, node):
@@ -210,7 +251,7 @@ GRAMMAR = _grammar()
 
 OUTSIDE: dict[str, dict[str, list[str]]] = {
     what: {name.split(": ")[1]: each for name, each in GRAMMAR.items() if name.startswith(f"{what}: ")}
-    for what in ("numbers", "truths", "statements", "claims")
+    for what in ("numbers", "truths", "statements", "claims", "predicates")
 }
 """The templates outside of the language, by what they give and by kind."""
 
@@ -246,11 +287,11 @@ class Writer:
         self._outside: list[str] = []
         self._messages = 0
         self._fresh = 0
-        self._acts = True
+        self._kind = ""
 
     def program(self, kind: str, name: str) -> Program:
         """A program of this kind: an action, or a predicate of the state."""
-        self._acts = kind == "action"
+        self._kind = kind
         start = f"u = {self.number(1)}\n" if self._chance.random() < 0.5 else ""
         text = start + self._block(3 if kind in ("action", "property") else 1)
         answer = "" if kind in ("action", "property") else f"\nreturn {self._truth(2)}"
@@ -258,7 +299,7 @@ class Writer:
 
     def around(self, name: str, kind: str, template: str, outside: str) -> Program:
         """A program of little more than one template."""
-        self._acts = kind == "action"
+        self._kind = kind
         self._outside.append(outside)
         return self._declared(name, kind, self._fill(template, 0))
 
@@ -289,7 +330,7 @@ class Writer:
         return "\n".join(self._statement(depth - 1) for _ in range(many))
 
     def _statement(self, depth: int) -> str:
-        kind = "statements" if self._acts else "claims"
+        kind = {"action": "statements", "property": "claims"}.get(self._kind, "predicates")
         inside = GRAMMAR[kind] if depth > 0 else [each for each in GRAMMAR[kind] if "$b" not in each]
         return self._fill(self._pick(kind, inside), max(depth, 0))
 
@@ -358,6 +399,8 @@ def pieces(seed: int) -> list[Program]:
         (OUTSIDE["statements"], "action", "$piece"),
         (OUTSIDE["statements"], "action", "$piece\ns.x = min(5, max(0, u))\ns.y = min(3, max(-2, v))"),
         (OUTSIDE["claims"], "property", "$piece\nclaim(u < 3, 'u')"),
+        (OUTSIDE["predicates"], "probe", "$piece\nreturn u"),
+        (OUTSIDE["predicates"], "promise", "$piece\nreturn u"),
     ]
     for table, kind, use in uses:
         for name, templates in table.items():
