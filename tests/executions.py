@@ -130,11 +130,7 @@ def _compared(parts: Sequence[tuple[Program, Any]], chance: random.Random, state
                 as_set = direct if isinstance(direct, str) else set(direct)
                 note(name, values, as_set, _steps_by_z3(symbolic, command, values), "as terms")
         for (label, ask), found in zip(questions(check, values), machine.answers(words), strict=True):
-            name, direct = terminal if label == TERMINAL else label.split()[1], _answer(ask)
-            if direct == FAULT:
-                faulty.add(name)
-            else:
-                note(name, values, direct, found, "compiled")
+            note(terminal if label == TERMINAL else label.split()[1], values, _answer(ask), found, "compiled")
         for prop in check.properties if number < terms else ():
             frame, solver = symbolic.frame("state"), z3.Solver()
             solver.add(symbolic.is_state(frame, values), symbolic.fails(prop, frame))
@@ -187,8 +183,6 @@ def _answer(ask: Callable[[], bool]) -> object:
     try:
         with _an_end():
             return ask()
-    except ModelFault:
-        return FAULT
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 

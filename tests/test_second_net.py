@@ -18,8 +18,8 @@ from draincheck.explorer.second_net import sample
 from draincheck.explorer.swarm import Plan, simulate
 from draincheck.explorer.tracer import Answer, Blocked, Command, Decision, Tracer, Tree, Update
 from draincheck.properties.check import Check
-from draincheck.properties.property import probe
-from draincheck.protocol.language import Faults, InnerFault, ModelFault
+from draincheck.properties.property import Property
+from draincheck.protocol.language import DeclarationError, Faults, InnerFault, ModelFault
 
 RING = toys.ring(Faults(loss=1))
 DOOR = toys.door(turns=True)
@@ -200,20 +200,16 @@ def test_a_search_that_was_cut_short_is_looked_at_too(monkeypatch: pytest.Monkey
             search(RING, limits, until=until)
 
 
-def test_an_exception_that_is_none_of_ours_becomes_an_inner_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(RING.properties[0]), "violation", lambda *_: 1 // 0)
-    with pytest.raises(InnerFault, match=r"property in_order .*ZeroDivisionError"):
+@pytest.mark.parametrize("error", [ZeroDivisionError("by zero"), ModelFault("no element"), DeclarationError("no")])
+def test_an_exception_in_direct_execution_alone_is_a_difference(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def violation(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Property, "violation", violation)
+    with pytest.raises(InnerFault, match=rf"property in_order differs .*{type(error).__name__}: {error}"):
         explore(RING)
-
-
-def test_a_probe_that_breaks_the_rules_is_refused() -> None:
-    @probe
-    def stray(s: toys.Arith) -> int:
-        """Looks at a node that is not there."""
-        return s.y[s.x] == 6
-
-    with pytest.raises(ModelFault, match=r"probe stray: y has no element at Node"):
-        explore(replace(toys.arithmetic(), probes=(stray,)))
 
 
 def test_ctrl_c_ends_it_without_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
