@@ -88,7 +88,12 @@ class Partition:
     @property
     def deadlock(self) -> int | None:
         """The first state that has no step and is not terminal."""
-        return int(self.numbers[kernel.STUCK_FIRST]) if self.numbers[kernel.STUCK] else None
+        return int(self.numbers[kernel.STUCK_FIRST]) if self.stuck else None
+
+    @property
+    def stuck(self) -> int:
+        """How many expanded states have no step and are not terminal."""
+        return int(self.numbers[kernel.STUCK])
 
     @property
     def bytes_used(self) -> int:

@@ -13,11 +13,12 @@ import numpy as np
 
 from ..models.model import Model, Values
 from ..properties.check import Check
-from ..protocol.language import DeclarationError, EngineDisagreement, ModelFault
+from ..protocol.language import DeclarationError, ModelFault
 from . import kernel
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
 from .partition import Edges, Positions
+from .second_net import Executed, OneState, execute_again, only_compiled, sample
 from .tracer import Answer, most_successors, trace
 from .visited import VisitedSet, available_memory
 
@@ -31,6 +32,7 @@ OUT_OF_MEMORY = "memory limit of"
 """How the reason begins why a search without memory stopped."""
 BROKEN_RULES = "a step breaks the language's rules"
 """How the reason begins why a search met a fault of the model."""
+INTERRUPTED = "interrupted"
 OPTIMISE_FROM = 3_000_000
 """States from which on optimised code is worth waiting for."""
 
@@ -93,7 +95,8 @@ class Exploration:
     number of steps to the farthest state expanded. `violated` and `reached` give the first, and so nearest,
     state of each property and probe. `counts` gives in how many states a property fails or a probe holds.
     `hits` counts transitions for each action. `deadlock` is the first state without a step that is not terminal.
-    `faulty` is the first state in which a step breaks the language's rules: the search ends there.
+    `faulty` is the first state in which a step breaks the language's rules: the search ends there. `executed` says how
+    many of the states were executed directly as well; its seconds are not in `seconds`.
     `path_to` gives the states of a shortest path to a position, `state_at` the state there, `position_of` the position
     of a state, None if it was not found. `graph` has the steps between the states.
     """
@@ -111,6 +114,7 @@ class Exploration:
     hits: dict[str, int] = field(default_factory=dict[str, int])
     deadlock: int | None = None
     faulty: Faulty | None = None
+    executed: Executed = field(default_factory=Executed)
     path_to: Callable[[int], list[Values]] = lambda position: []
     state_at: Callable[[int], Values] = lambda position: ()
     position_of: Callable[[Values], int | None] = lambda values: None
@@ -233,9 +237,26 @@ class _Search:
         try:
             result.stopped = self._levels()
         except KeyboardInterrupt:
-            result.stopped = "interrupted"
+            result.stopped = INTERRUPTED
         self._finish()
+        if result.stopped != INTERRUPTED:
+            try:
+                self._execute_again()
+            except KeyboardInterrupt:
+                result.stopped = INTERRUPTED
         return result
+
+    def _execute_again(self) -> None:
+        """Holds states, those that matter most before all others, against direct execution; see second_net.py."""
+        result, visited, compiled = self._result, self._visited, self._compiled
+        stuck = () if result.deadlock is None else (result.deadlock,)
+        nearest = (*result.violated.values(), *stuck, *result.reached.values())
+        first = (*nearest, visited.cursor - 1, visited.count - 1, *range(min(8, len(compiled.initial))))
+        states = ((visited.state(at), at < visited.cursor) for at in sample(first, visited.count))
+        one = OneState(compiled.check, compiled.packing, compiled.successors, self._native)
+        result.executed = execute_again(one, states, lambda values: self._position_of(values) is not None)
+        if result.complete and result.executed.states == result.states:
+            result.executed.add_up(compiled.check, result.hits, result.counts, visited.stuck)
 
     def _levels(self) -> str:
         """Searches level by level; returns why it stopped, or an empty string."""
@@ -302,10 +323,7 @@ class _Search:
                 pass
         except ModelFault as fault:
             return Faulty(position, fault)
-        raise EngineDisagreement(
-            f"{self._model.name}: compiled, {instance.label} breaks the rules; executed directly, it does not, "
-            f"in the state {values}"
-        )
+        raise only_compiled(self._model, instance)
 
     def _path_to(self, position: int) -> list[Values]:
         return [self._state_at(at) for at in self._visited.path(position)]

@@ -18,10 +18,11 @@ import numpy as np
 
 from ..models.model import Model, Values
 from ..properties.check import Check
-from ..protocol.language import DeclarationError, EngineDisagreement
+from ..protocol.language import DeclarationError
 from . import swarm_kernel as kernel
 from .native import Native
-from .search import OPTIMISE_FROM, PROGRESS_SECONDS, Compiled, compile_check
+from .search import INTERRUPTED, OPTIMISE_FROM, PROGRESS_SECONDS, Compiled, compile_check
+from .second_net import Executed, OneState, execute_again, only_compiled, sample
 
 BATCH = 256
 """Walkers moved together: their states and successors stay in the processor's cache."""
@@ -88,8 +89,9 @@ class Simulation:
     how many were begun, `deepest` the steps of the longest. `hits` counts steps for each action, `pairs` for two
     actions directly after each other, without those that never were. `counts` is how many of the visited states, not
     distinct ones, violate each property and satisfy each probe. `violated` has the properties that were seen to fail,
-    each where the fewest steps led there in the round in which it was first seen; `deadlock` likewise. `path_to` walks
-    there again: the states of the walk up to that one.
+    each where the fewest steps led there in the round in which it was first seen; `deadlock` likewise. `executed` says
+    how many of the states where walkers were at the end were executed directly as well. `path_to` walks there again:
+    the states of the walk up to that one.
     """
 
     check: Check
@@ -105,6 +107,7 @@ class Simulation:
     counts: dict[str, int] = field(default_factory=dict[str, int])
     violated: dict[str, Sighting] = field(default_factory=dict[str, Sighting])
     deadlock: Sighting | None = None
+    executed: Executed = field(default_factory=Executed)
     path_to: Callable[[Sighting], list[Values]] = lambda sighting: []
 
     @property
@@ -167,9 +170,20 @@ class _Swarm:
         try:
             result.stopped = self._rounds()
         except KeyboardInterrupt:
-            result.stopped = "interrupted"
+            result.stopped = INTERRUPTED
         self._count()
+        if result.stopped != INTERRUPTED:
+            try:
+                result.executed = self._execute_again()
+            except KeyboardInterrupt:
+                result.stopped = INTERRUPTED
         return result
+
+    def _execute_again(self) -> Executed:
+        """Holds the states that walkers are in against direct execution; see second_net.py."""
+        compiled, states = self._compiled, self._walkers.states
+        one = OneState(compiled.check, compiled.packing, compiled.successors, self._code.native)
+        return execute_again(one, ((tuple(states[at].tolist()), False) for at in sample([], len(states))))
 
     def _rounds(self) -> str:
         """Walks round by round; returns why it stopped."""
@@ -243,9 +257,7 @@ class _Swarm:
         values = self._compiled.packing.unpack([int(word) for word in self._walkers.states[walker]])
         for _ in self._model.steps_of(instance, values):
             pass
-        raise EngineDisagreement(
-            f"{self._model.name}: compiled, {instance.label} breaks the rules; executed directly, it does not"
-        )
+        raise only_compiled(self._model, instance)
 
     def _path_to(self, sighting: Sighting) -> list[Values]:
         """Walks again, alone: the same key gives the same walk."""
@@ -302,6 +314,7 @@ class _Code:
     """Addresses of a model's compiled functions, as the kernel takes them."""
 
     def __init__(self, native: Native) -> None:
+        self.native = native
         observe: Any = native.observe
         self.expand, self.terminal = np.uint64(native.expand), np.uint64(native.terminal)
         self.observe = np.uint64(ctypes.cast(observe, ctypes.c_void_p).value or 0)

@@ -91,6 +91,11 @@ class VisitedSet:
         return self._only.deadlock
 
     @property
+    def stuck(self) -> int:
+        """How many expanded states have no step and are not terminal."""
+        return self._only.stuck
+
+    @property
     def bytes_used(self) -> int:
         """Bytes of states, parent links and slots that are in use."""
         return self._only.bytes_used
