@@ -85,7 +85,7 @@ def test_the_documented_fields_are_the_ones_printed() -> None:
 
 
 def test_no_timer_gives_safe_and_a_witness() -> None:
-    result = run("verify", NEWEST, "--no-timer", "--witness")
+    result = run("verify", NEWEST, "--no-timer", "--witness", "--scenario", "abort")
     assert result.exit_code == 0
     assert "SAFE" in result.stdout and "release timer off" in result.stdout
     assert "release_drained(decode=0, request=0)" in result.stdout

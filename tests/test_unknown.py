@@ -74,11 +74,14 @@ def test_one_that_does_not_depend_on_it_does_not_name_it(name: str, scenario: st
 
 @pytest.mark.parametrize("name", [NEWEST, "sglang-0.5.20-mooncake"])
 def test_the_worst_value_is_taken_whatever_the_profile_takes_for_the_worse(name: str) -> None:
-    found = row(name, "router")
+    case = drain_case(load_profile(name), small("router"))
     alone = {
-        value: verify(drain_case(with_knobs(name, router_aborts=value), small("router")))
+        str(value): decide(drain_case(with_knobs(name, router_aborts=value), small("router")))
         for value in KNOBS["router_aborts"].allowed
     }
+    taken = {str((each.assumed or {})["router_aborts"]): each for each in (case, *case.alternatives)}
+    own, *others = (replace(alone[value], assumed=each.assumed or {}) for value, each in taken.items())
+    found = weigh(case, own, others)
     assert not any(each.assumed for each in alone.values())
     worst = min(alone.values(), key=lambda each: ORDER.index(each.verdict))
     assert (found.verdict, found.run.states) == (worst.verdict, worst.run.states)
@@ -129,8 +132,8 @@ def test_where_not_all_values_are_searched_the_row_says_so() -> None:
     names = ("poison_on_error", "poison_on_rejected_post", "caches_failed", "idle_counts_holds", "hisparse_held")
     asked = drain_case(with_knobs(NEWEST, **dict.fromkeys(names, "unknown")), small("abort"))
     assert 2 ** len(names) > MOST_SETTINGS and len(asked.alternatives) == len(names)
-    rest = [decide(each) for each in asked.alternatives]
-    found = weigh(asked, decide(asked), rest)
+    alike = decide(asked)
+    found = weigh(asked, alike, [replace(alike, assumed=each.assumed or {}) for each in asked.alternatives])
     (said,) = (line for line in words(found) if "not known" in line)
     assert "5 unknown knobs have 32 settings" in said
     (shown,) = document([found])["rows"]
@@ -144,20 +147,19 @@ def test_values_that_were_not_searched_are_said() -> None:
 
 
 def test_many_at_once_weigh_alike(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    cases = [
-        drain_case(load_profile("sglang-0.5.23-nixl"), small("failed-send")),
-        drain_case(load_profile(NEWEST), small("router")),
-    ]
+    case = drain_case(load_profile("sglang-0.5.23-nixl"), small("failed-send"))
+    cases = [case, replace(case, alternatives=(), assumed={})]
 
     def said(found: Row) -> tuple[object, ...]:
         return found.verdict, found.classes, dict(found.assumed), found.otherwise
 
-    alone = [row("sglang-0.5.23-nixl", "failed-send"), row(NEWEST, "router")]
+    alone = row("sglang-0.5.23-nixl", "failed-send")
     store = Store(tmp_path)
-    assert [said(each) for each in verify_all(cases, store=store).rows] == [said(each) for each in alone]
+    first, plain = verify_all(cases, store=store).rows
+    assert said(first) == said(alone) and plain.verdict is alone.verdict and not plain.otherwise
     monkeypatch.setattr(batch, "decide", None)  # everything is known
-    again = verify_all(cases, store=store).rows
-    assert [said(each) for each in again] == [said(each) for each in alone] and all(each.stored for each in again)
+    again, _ = verify_all(cases, store=store).rows
+    assert said(again) == said(alone) and again.stored
 
 
 class Watched(Knobs):
