@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from rich.table import Table
@@ -63,15 +64,16 @@ def _without_timer(row: Row) -> str:
         return f"{row.without_timer.verdict}, {row.without_timer.states:,} states"
     if row.run.bounds.get("release timer") != "off":
         return "-"
-    return "as shown" if row.run.verdict in (row.verdict, Verdict.SAFE) else f"{row.run.verdict}, as shown"
+    shown = row.run.verdict in (row.verdict, Verdict.SAFE)
+    return "as shown" if shown else f"{row.run.verdict}, {row.run.states:,} states"
 
 
 def legend(rows: Sequence[Row]) -> list[str]:
     """What the verdicts in the table mean, within which bounds, and what is doubtful about them."""
     lines = [f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(verdict in row.classes for row in rows)]
     lines += [f"Bounds: {bounds}" for bounds in dict.fromkeys(_bounds_text(row) for row in rows)]
-    remarks = (
-        lambda row: row.reasons,
+    remarks: tuple[Callable[[Row], Iterable[str]], ...] = (
+        attrgetter("reasons"),
         _uncounted_words,
         _held_words,
         _unasked_words,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from ..models.drain import quiet
 from ..models.model import Model
@@ -176,7 +177,7 @@ class Kept:
 
 def kept_by_holds(model: Model, values: Sequence[int]) -> Kept:
     """What holds keep back in a state of the drain, by direct execution."""
-    s: Drain = model.state_of(values, access=Access.PROPERTY)
+    s = cast(Drain, model.state_of(values, access=Access.PROPERTY))
     held = [(d, r) for d in s.all(DecodeRank) for r in s.all(Request) if s.life[d, r] == Life.HELD]
     return Kept(
         slots=sum(s.owner[decode, slot] == request for decode, request in held for slot in s.all(Slot)),

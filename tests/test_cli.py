@@ -261,7 +261,7 @@ def test_show_needs_an_output_for_pictures(tmp_path: Path) -> None:
 
 def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     from draincheck.explorer import batch as module
-    from draincheck.explorer.verify import verify as first
+    from draincheck.explorer.verify import decide as first
 
     calls: list[object] = []
 
@@ -271,7 +271,7 @@ def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
         return first(case, *rest)
 
-    monkeypatch.setattr(module, "verify", interrupted)
+    monkeypatch.setattr(module, "decide", interrupted)
     result = run("verify", NEWEST, "--no-timer", "--jobs", 1)
     assert result.exit_code == 3
     assert "SAFE" in result.stdout and "interrupted; 1 rows are not known" in result.stderr
