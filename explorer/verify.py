@@ -295,8 +295,11 @@ def _explore(
     )
 
 
-def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS) -> Verdict:
-    """The class of a property or promise that fails; `lost` is that of memory."""
+def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS, *, timer: bool = True) -> Verdict:
+    """The class of a property or promise that fails; `lost` is that of memory. Without a release timer (`timer`), what
+    is left to it never ends."""
+    if name == LEFT_TO_THE_TIMER and not timer:
+        return Verdict.LEAKS
     if name in DELAYS:
         return Verdict.DELAYS
     return Verdict.LEAKS if name in LEAKS or any(each.name == name for each in check.promises) else lost
@@ -332,8 +335,7 @@ def _findings(
     for name in failures(found, outcomes):
         if name in WEAKNESSES:
             continue
-        never = name == LEFT_TO_THE_TIMER and case.timed is None
-        verdict = Verdict.LEAKS if never else class_of(found.check, name, lost)
+        verdict = class_of(found.check, name, lost, timer=case.timed is not None)
         findings.append(Finding(verdict, name, failure_trace(found, outcomes, name, question.source)))
     return tuple(sorted(findings, key=lambda each: _BADNESS[each.verdict]))
 
