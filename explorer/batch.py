@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..properties.cases import Case
@@ -13,7 +13,7 @@ from .pool import PoolError, search_all
 from .results import Result, result_of, row_of
 from .search import OUT_OF_MEMORY, Limits, Progress, memory_share
 from .store import Store
-from .verify import Row, verify
+from .verify import Row, decide, weigh
 
 FEW = 16
 """So many cases are begun in this process: most are over before a worker has loaded its code."""
@@ -48,9 +48,11 @@ def verify_all(
 ) -> Batch:
     """Decides cases, up to `jobs` at a time. A default limit of memory is shared by those that run together.
 
+    Where something is unknown that matters, its other values are searched as well, and weighed against each other.
     Raises DraincheckError if a model is declared wrongly. Ctrl-C ends it with what is known.
     """
-    running = _Running(cases, limits, store, watch)
+    everything = [each for case in cases for each in (case, *case.alternatives)]
+    running = _Running(everything, limits, store, watch)
     trouble = ""
     try:
         running.recall()
@@ -63,7 +65,17 @@ def verify_all(
         trouble = "interrupted"
     except PoolError as error:
         trouble = str(error)
-    return Batch(tuple(row for row in running.rows if row), trouble)
+    return Batch(tuple(_weighed(cases, running.rows)), trouble)
+
+
+def _weighed(cases: Sequence[Case], rows: Sequence[Row | None]) -> Iterator[Row]:
+    """The row of each case that is known, from its own and those of its alternatives behind it."""
+    at = 0
+    for case in cases:
+        own, others = rows[at], rows[at + 1 : at + 1 + len(case.alternatives)]
+        at += 1 + len(case.alternatives)
+        if own:
+            yield weigh(case, own, [row for row in others if row])
 
 
 class _TakesLong(Exception):
@@ -119,7 +131,7 @@ class _Running:
             group = self.open[0]
             case = self._cases[group.positions[0]]
             try:
-                row = verify(case, self._limits, look)
+                row = decide(case, self._limits, look)
             except _TakesLong:
                 return
             others = group.positions[1:]

@@ -72,7 +72,7 @@ def _cell(bug: Bug, name: str, expected: str, row: Row) -> Cell:
     lengths = [len(each.trace) for each in row.findings if _shows(each.subject, each.verdict, bug)]
     lengths += [len(each.trace) for each in row.weaknesses if each.subject == bug.property]
     found = min(lengths, default=None)
-    known = found is not None or row.verdict is not Verdict.UNDETERMINED
+    known = found is not None or not row.reasons
     return Cell(bug, name, expected, found, known, bug.differs.get(name, ""))
 
 

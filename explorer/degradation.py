@@ -30,7 +30,7 @@ class Relation:
     @property
     def known(self) -> bool:
         """Whether both searches settle it."""
-        return Verdict.UNDETERMINED not in (self.plain.verdict, self.degraded.verdict)
+        return not (self.plain.reasons or self.degraded.reasons)
 
     @property
     def earlier(self) -> Trace | None:

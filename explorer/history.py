@@ -10,7 +10,7 @@ from ..properties.cases import WEAKNESSES, drain_case, scenario_with
 from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, compile_check, search
 from .trace import Trace
-from .verify import Verdict, class_of, failure_trace, failures
+from .verify import Verdict, class_of, doubts_of, failure_trace, failures
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Chapter:
     """A change with what the model says of it.
 
     `holds` is whether the named property holds with the change, `broken` names those that fail only without it; both
-    are of searches to the end, and `holds` is false if one was cut short. `standing` names properties that fail with
-    and without the change: what others have mended, or nobody. `verdict` is the class of the failure. All are empty
-    where the model cannot tell, and `change.untold` says why.
+    are of searches to the end, and `holds` is false if one was cut short or did not reach what it must. `standing`
+    names properties that fail with and without the change: what others have mended, or nobody. `verdict` is the class
+    of the failure. All are empty where the model cannot tell, and `change.untold` says why.
     """
 
     change: Change
@@ -43,8 +43,8 @@ def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - 
     if change.untold:
         return Chapter(change, False, (), None, None)
     profiles = mutant(change)
-    with_it, kept = _explore(profiles.fixed, change, limits)
-    without_it, unkept = _explore(profiles.broken, change, limits)
+    with_it, kept, doubts = _explore(profiles.fixed, change, limits)
+    without_it, unkept, _ = _explore(profiles.broken, change, limits)
     before, after = set(failures(with_it, kept)), set(failures(without_it, unkept))
     found = after - before - WEAKNESSES
     trace = verdict = None
@@ -52,12 +52,18 @@ def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - 
         trace = failure_trace(without_it, unkept, change.property, {})
         verdict = class_of(without_it.check, change.property)
     undecided = any(outcome.unknown for outcome in (*kept.values(), *unkept.values()))
-    holds = with_it.complete and without_it.complete and not undecided and change.property not in before
+    settled = with_it.complete and without_it.complete and not undecided and not doubts
+    holds = settled and change.property not in before
     return Chapter(change, holds, tuple(sorted(found)), verdict, trace, tuple(sorted(before & after - WEAKNESSES)))
 
 
-def _explore(profile: Profile, change: Change, limits: Limits) -> tuple[Exploration, dict[str, Outcome]]:
+def _explore(
+    profile: Profile, change: Change, limits: Limits
+) -> tuple[Exploration, dict[str, Outcome], tuple[str, ...]]:
+    """What the search of a profile found, of properties and of promises, and why it would be no pass."""
     case = drain_case(profile, scenario_with(change.scenario, {}))
-    question = case.patient if change.timer == "late" and case.patient else case.untimed
+    late = case.patient if change.timer == "late" else None
+    question = late or case.untimed
     found = search(compile_check(question.check), limits, until=())
-    return found, decide_promises(found, limits)
+    outcomes = decide_promises(found, limits) if late else {}  # with the timer off, its absence breaks them
+    return found, outcomes, doubts_of(question, found, outcomes)

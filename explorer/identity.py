@@ -27,8 +27,11 @@ from ..properties.cases import Case, Question
 PACKAGE = "draincheck"
 FLOORS = ("protocol", "models", "properties", "explorer")
 LIBRARIES = ("numba", "llvmlite", "numpy")
-NAMES: Mapping[type, tuple[str, ...]] = {Case: ("profile", "assumed"), Model: ("name",)}
-"""Fields that say what something is called. A row gets its own."""
+NAMES: Mapping[type, tuple[str, ...]] = {
+    Case: ("profile", "assumed", "alternatives", "untried", "unasked"),
+    Model: ("name",),
+}
+"""Fields that say what something is called, or what else is searched. A row gets its own."""
 PROFILES = ("profile", "prefill")
 """The profiles in a question's source; their knobs are in the model."""
 

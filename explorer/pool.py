@@ -27,7 +27,7 @@ from .identity import key_of
 from .results import Result, result_of
 from .search import Limits, Progress
 from .storage import case_from
-from .verify import verify
+from .verify import decide
 
 LOOK_SECONDS = 0.1
 """Between two looks at what the workers say."""
@@ -173,7 +173,7 @@ def _search(key: str, source: Mapping[str, object], limits: Limits) -> Result | 
     case = case_from(source)
     if key_of(case) != key:
         raise DraincheckError("the code of draincheck has changed while it ran; start it again")
-    return result_of(verify(case, limits, partial(_tell, key)), case)
+    return result_of(decide(case, limits, partial(_tell, key)), case)
 
 
 def _tell(key: str, title: str, at: Progress) -> None:

@@ -13,6 +13,7 @@ import click
 
 from ..protocol.language.errors import DraincheckError
 from .console import note, print_wide
+from .status_update import assumption, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -107,7 +108,7 @@ def prove(
     if as_json:
         click.echo(json.dumps(document(profile, assumed, results), indent=1))
     else:
-        _print(results)
+        _print(profile, results)
         for knob, value in assumed.items():
             click.echo(f"{profile}: {knob} is unknown and taken as {value}")
     sys.exit(EXIT_CODES[worst(results)])
@@ -184,7 +185,8 @@ def _assumed(name: str, scenarios: Sequence[str]) -> dict[str, object]:
     """Knobs that are unknown and can matter, with the value taken for each."""
     from ..models.endless import endless
     from ..models.profile import load_profile
-    from ..properties.cases import matters, scenario_with
+    from ..properties.cases import scenario_with
+    from ..properties.unknown import matters
 
     profile = load_profile(name)
     asked = [scenario_with(each, {}) for each in scenarios] or [endless()]
@@ -265,7 +267,7 @@ def table(results: Sequence[Result]) -> Table:
     return shown
 
 
-def legend(results: Sequence[Result]) -> list[str]:
+def legend(profile: str, results: Sequence[Result]) -> list[str]:
     """What was proved, with what, and within which bounds."""
     lines = [f"Properties: {', '.join(names)}" for names in dict.fromkeys(each.subjects for each in results)]
     lines += [f"Lemmas: {', '.join(names)}" for names in dict.fromkeys(each.lemmas for each in results) if names]
@@ -274,14 +276,15 @@ def legend(results: Sequence[Result]) -> list[str]:
         f"Bounds: {model}: {', '.join(f'{name} {value}' for name, value in found.items() if name not in SHOWN)}"
         for model, found in bounds.items()
     ]
-    return [*lines, "Assumptions: docs/proofs.md"]
+    lines += [f"Assumed: {each}" for each in dict.fromkeys(words(profile, each.bounds) for each in results) if each]
+    return [*lines, "More assumptions: docs/proofs.md"]
 
 
 SHOWN = ("prefill ranks", "release timer")
 """Bounds that have columns of their own."""
 
 
-def _print(results: Sequence[Result]) -> None:
+def _print(profile: str, results: Sequence[Result]) -> None:
     from rich.console import Console
 
     from .render_terminal import terminal
@@ -292,7 +295,7 @@ def _print(results: Sequence[Result]) -> None:
             console.print(terminal(each.trace, console.width))
     print_wide(table(results))
     click.echo()
-    for line in legend(results):
+    for line in legend(profile, results):
         click.echo(line)
 
 
@@ -307,6 +310,7 @@ def document(profile: str, assumed: Mapping[str, object], results: Sequence[Resu
             {
                 "model": each.model,
                 "bounds": dict(each.bounds),
+                "assumption": assumption(profile, each.bounds) or None,
                 "properties": list(each.subjects),
                 "method": str(each.method),
                 "verdict": str(each.verdict),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from ..models.drain import APART, ONE_STEP, STATUS_UPDATE
 from .calibration import Cell, backend_of, release_of, releases
 from .history import Chapter
-from .verify import EXPLANATION, Row, Run, Verdict
+from .status_update import assumption, words
+from .verify import EXPLANATION, Held, Row, Run, Verdict
 
 FORMAT = "draincheck-verify"
 VERSION = 1
@@ -45,9 +48,9 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def _verdicts(row: Row) -> Text:
-    """The verdict, and every other class that was found to apply."""
-    classes = dict.fromkeys((row.verdict, *(finding.verdict for finding in row.findings)))
-    return Text(", ").join(Text(verdict, style=STYLE[verdict]) for verdict in classes)
+    """The verdict and every other class that applies; a pass says how much is not asked in its scenario."""
+    words = Text(", ").join(Text(verdict, style=STYLE[verdict]) for verdict in row.classes)
+    return words.append(f", {len(row.unasked)} not asked") if row.verdict is Verdict.SAFE and row.unasked else words
 
 
 def _cut_short(run: Run) -> str:
@@ -56,35 +59,33 @@ def _cut_short(run: Run) -> str:
 
 
 def _without_timer(row: Row) -> str:
+    """What the search with the release timer off says, where it is not the verdict."""
     if row.without_timer:
         return f"{row.without_timer.verdict}, {row.without_timer.states:,} states"
-    return "as shown" if row.run.bounds.get("release timer") == "off" else "-"
+    if row.run.bounds.get("release timer") != "off":
+        return "-"
+    shown = row.run.verdict in (row.verdict, Verdict.SAFE)
+    return "as shown" if shown else f"{row.run.verdict}, {row.run.states:,} states"
 
 
 def legend(rows: Sequence[Row]) -> list[str]:
     """What the verdicts in the table mean, within which bounds, and what is doubtful about them."""
-    lines = [f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(row.verdict is verdict for row in rows)]
+    lines = [f"{verdict}: {EXPLANATION[verdict]}" for verdict in Verdict if any(verdict in row.classes for row in rows)]
     lines += [f"Bounds: {bounds}" for bounds in dict.fromkeys(_bounds_text(row) for row in rows)]
-    lines += [f"{row.profile} / {row.scenario}: {reason}" for row in rows for reason in row.reasons]
-    lines += [
-        f"{row.profile} / {row.scenario}: not all states were counted (+): {_cut_short(row.run)}"
-        for row in rows
-        if row.trace and _cut_short(row.run)
-    ]
-    lines += [
-        f"{row.profile} / {row.scenario}: promises take every step that stays possible to happen some time, "
-        f"but for those of: {', '.join(row.unfair) or 'no action'}"
-        for row in rows
-        if row.unfair is not None
-    ]
-    assumed = {(row.profile, name): value for row in rows for name, value in row.assumed.items()}
-    lines += [
-        f"{row.profile} / {row.scenario}: {each.subject} fails after {len(each.trace)} steps: "
-        "other properties rest on it, though by itself it loses nothing"
-        for row in rows
-        for each in row.weaknesses
-    ]
-    lines += [f"{profile}: {name} is unknown and taken as {value}" for (profile, name), value in assumed.items()]
+    remarks: tuple[Callable[[Row], Iterable[str]], ...] = (
+        attrgetter("reasons"),
+        _uncounted_words,
+        _held_words,
+        _unasked_words,
+        _idle_words,
+        _fairness_words,
+        _weakness_words,
+        _unknown_words,
+        _apart_words,
+    )
+    for of in remarks:
+        lines += _said(rows, of)
+    lines += _one_step_words(rows)
     stored = sum(row.stored for row in rows)
     if stored:
         lines.append(
@@ -92,6 +93,92 @@ def legend(rows: Sequence[Row]) -> list[str]:
             "bounds and code (--no-store searches again)"
         )
     return lines
+
+
+def _said(rows: Sequence[Row], words: Callable[[Row], Iterable[str]]) -> list[str]:
+    """What is said of rows, once for all profiles of which it is true in a scenario."""
+    profiles: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        for each in words(row):
+            profiles.setdefault((row.scenario, each), []).append(row.profile)
+    return [f"{', '.join(names)} / {scenario}: {each}" for (scenario, each), names in profiles.items()]
+
+
+def _uncounted_words(row: Row) -> list[str]:
+    reason = _cut_short(row.run) if row.trace else ""
+    return [f"not all states were counted (+): {reason}"] if reason else []
+
+
+def _held_words(row: Row) -> list[str]:
+    """What a hold that never ends costs, and after what."""
+    if row.held is None:
+        return []
+    trace = row.held.trace
+    causes = [
+        step.label
+        for step, taken in zip(trace.steps, trace.taken, strict=True)
+        if taken.instance.action.name in trace.unfair
+    ]
+    return [
+        f"with the release timer off, a hold never ends after {', '.join(causes) or 'the run shown'}: "
+        f"each request that ends like this has {row.held.kept} held for ever, until decode is started anew"
+    ]
+
+
+def _idle_words(row: Row) -> list[str]:
+    return [f"need not happen, and never did: {', '.join(row.run.idle)}"] if row.run.idle else []
+
+
+def _fairness_words(row: Row) -> list[str]:
+    if row.unfair is None:
+        return []
+    free = ", ".join(row.unfair) or "no action"
+    return [f"promises take every step that stays possible to happen some time, but for those of: {free}"]
+
+
+def _weakness_words(row: Row) -> list[str]:
+    return [
+        f"{each.subject} fails after {len(each.trace)} steps: "
+        "other properties rest on it, though by itself it loses nothing"
+        for each in row.weaknesses
+    ]
+
+
+def _apart_words(row: Row) -> list[str]:
+    """What a row whose status updates are taken apart has to say of that."""
+    return [words(row.profile, row.run.bounds)] if row.run.bounds.get(STATUS_UPDATE) == APART else []
+
+
+def _one_step_words(rows: Sequence[Row]) -> list[str]:
+    """The same of rows in which they are one step: there are many, so it is said once."""
+    bounds = [row.run.bounds for row in rows if row.run.bounds.get(STATUS_UPDATE) == ONE_STEP]
+    scenarios = dict.fromkeys(row.scenario for row in rows if row.run.bounds.get(STATUS_UPDATE) == ONE_STEP)
+    return [f"{', '.join(scenarios)}: {words('PROFILE', bounds[0])}"] if bounds else []
+
+
+def _unasked_words(row: Row) -> list[str]:
+    """The properties that are not asked, by reason."""
+    reasons = dict.fromkeys(row.unasked.values())
+    named = {each: ", ".join(name for name, why in row.unasked.items() if why == each) for each in reasons}
+    return [f"not asked: {names}: {reason}" for reason, names in named.items()]
+
+
+def _unknown_words(row: Row) -> list[str]:
+    """What of the verdict rests on what is unknown; nothing where the verdict would be the same."""
+    lines: list[str] = []
+    for each in row.otherwise:
+        taken = _settings_words({name: row.assumed[name] for name in each.settings})
+        other = f"with {_settings_words(each.settings)} it is {', '.join(each.classes)}"
+        lines.append(f"{', '.join(row.classes)} rests on what is unknown and taken as {taken}: {other}")
+    if row.untried:
+        lines.append(f"whether more rests on what is unknown is not known: {row.untried}")
+    return lines
+
+
+def _settings_words(settings: Mapping[str, object]) -> str:
+    return " and ".join(
+        f"{name} = {str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()
+    )
 
 
 def _bounds_text(row: Row) -> str:
@@ -122,6 +209,15 @@ def _row(row: Row) -> dict[str, Any]:
         "complete": row.run.complete,
         "reasons": list(row.reasons),
         "assumed": dict(row.assumed),
+        "otherwise": [
+            {"settings": dict(each.settings), "classes": [str(verdict) for verdict in each.classes]}
+            for each in row.otherwise
+        ],
+        "untried": row.untried or None,
+        "unasked": dict(row.unasked),
+        "idle": list(row.run.idle),
+        "assumption": assumption(row.profile, row.run.bounds) or None,
+        "held_for_ever": _held(row.held),
         "unfair": None if row.unfair is None else list(row.unfair),
         "counts": dict(row.run.counts),
         "hits": dict(row.run.hits),
@@ -129,6 +225,17 @@ def _row(row: Row) -> dict[str, Any]:
         "trace": [step.label for step in row.trace.steps] if row.trace else None,
         "weaknesses": [{"property": each.subject, "trace_length": len(each.trace)} for each in row.weaknesses],
         "stored": row.stored,
+    }
+
+
+def _held(held: Held | None) -> dict[str, Any] | None:
+    if held is None:
+        return None
+    return {
+        "slots": held.kept.slots,
+        "pool": held.kept.pool,
+        "buffers": held.kept.buffers,
+        "trace": [step.label for step in held.trace.steps],
     }
 
 

@@ -14,7 +14,7 @@ from pydantic import model_validator
 from ..properties.cases import Case, Question
 from .storage import Recipe, Strict, TraceFileError, recipe_of, replay
 from .trace import Trace
-from .verify import Finding, Row, Run, Verdict, Weakness
+from .verify import Finding, Row, Run, Verdict, Weakness, held_of
 
 UNLIMITED = ("", "violation found")
 """Reasons for the end of a search that no limit has to do with."""
@@ -46,12 +46,12 @@ class Result(Strict):
     witness: SavedRun | None
     weaknesses: list[SavedRun]
     unfair: list[str] | None
+    held: SavedRun | None
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
         known = self.findings[0].verdict if self.findings else Verdict.SAFE
-        doubtful = self.reasons and (not self.findings or self.verdict is Verdict.UNDETERMINED)
-        if self.verdict is not (Verdict.UNDETERMINED if doubtful else known):
+        if self.verdict is not (Verdict.UNDETERMINED if self.reasons and not self.findings else known):
             raise ValueError(f"the verdict is {self.verdict}, which does not follow from what was found")
         if self.verdict is Verdict.SAFE and (self.stuck or not self.run.complete or self.run.reason):
             raise ValueError("the verdict is SAFE, but the search was not complete")
@@ -81,6 +81,7 @@ def result_of(row: Row, case: Case) -> Result:
         witness=saved(row.witness),
         weaknesses=[_saved(each.trace, case) for each in row.weaknesses],
         unfair=None if row.unfair is None else list(row.unfair),
+        held=saved(row.held.trace if row.held else None),
     )
 
 
@@ -93,6 +94,7 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
     _check_safe(result, case)
     found = [(each.verdict, _trace(each.run, case)) for each in result.findings]
     weak = [_trace(each, case) for each in result.weaknesses]
+    held = trace(result.held)
     return Row(
         profile=case.profile,
         scenario=case.scenario,
@@ -108,6 +110,8 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
         assumed=case.assumed or {},
         stored=stored,
         unfair=None if result.unfair is None else tuple(result.unfair),
+        held=held_of(case, [Finding(Verdict.LEAKS, held.subject, held)] if held else []),
+        unasked=case.unasked or {},
     )
 
 

@@ -92,7 +92,7 @@ class Executed:
     counts: Counter[str] = field(default_factory=Counter[str])
 
     def add_up(self, check: Check, hits: Mapping[str, int], counts: Mapping[str, int], stuck: int) -> None:
-        """Compares what all states of a search came to with its own counts. Raises EngineDisagreement for a difference."""
+        """Compares what all states of a search came to with its counts. Raises EngineDisagreement where they differ."""
         found = {**hits, STUCK: stuck}
         found |= {f"property {each.name}": counts[each.name] for each in check.properties}
         found |= {f"probe {each.name}": counts[each.name] for each in check.probes}
@@ -109,8 +109,8 @@ def execute_again(
 ) -> Executed:
     """Executes states directly until the time is over, and compares.
 
-    With each state comes whether it was expanded: then `known` must be true of all its successors. Raises EngineDisagreement
-    for a difference.
+    With each state comes whether it was expanded: then `known` must be true of all its successors. Raises
+    EngineDisagreement for a difference.
     """
     began, done = time.perf_counter(), Executed()
     for words, expanded in states:

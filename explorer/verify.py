@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ..properties.cases import DELAYS, INEQUALITY, LEAKS, WEAKNESSES, Case, Question
+from ..properties.cases import DELAYS, INEQUALITY, LEAKS, LEFT_TO_THE_TIMER, WEAKNESSES, Case, Question
 from ..properties.check import Check
+from ..properties.progress import Kept, kept_by_holds
 from .liveness import Outcome, decide_promises
 from .search import Exploration, Limits, Progress, compile_check, never_fired, search
 from .trace import Trace, deadlock_trace, fault_trace, follow, promise_trace, violation_trace, witness_trace
@@ -31,7 +32,7 @@ EXPLANATION: Mapping[Verdict, str] = {
     Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed or a transfer given up is left to its timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY} "
     "(draincheck hold PROFILE evaluates it)",
-    Verdict.UNDETERMINED: "nothing is known: see the reason",
+    Verdict.UNDETERMINED: "nothing more is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
 
@@ -62,6 +63,11 @@ class Run:
     hits: Mapping[str, int]
     counts: Mapping[str, int]
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Actions that never happen in any run; none are known where the search was cut short."""
+        return tuple(name for name, hits in self.hits.items() if not hits) if self.complete else ()
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -81,14 +87,36 @@ class Weakness:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A hold that never ends if no release timer ends it: the shortest run to one, and what is kept back at its end."""
+
+    kept: Kept
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """What the verdict would be with other values of what is unknown: its classes, the worst first."""
+
+    settings: Mapping[str, object]
+    classes: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
 class Row:
     """The verdict of a profile in a scenario: the worst of its findings, or SAFE or UNDETERMINED without one.
 
-    `findings` has every property that was found to fail, the worst class first. `run` is the search that decides;
-    its bounds say when the release timer fires in it. `without_timer` is the one with the timer switched off, if that
-    is another. `stuck` leads to a step that breaks the language's rules, or to a deadlock, `witness` exercises the
-    property without the timer. `stored` says that the result is one of an earlier run. `unfair` names the actions that
-    need not happen even if they always can, as promises were decided; None if there was no promise.
+    `findings` has every property that was found to fail, the worst class first. `reasons` say why there may be more
+    than was found. `run` is the search that decides; its bounds say when the release timer fires in it.
+    `without_timer` is the one with the timer switched off, if that is another. `stuck` leads to a step that breaks the
+    language's rules, or to a deadlock, `witness` exercises the property without the timer. `stored` says that the
+    result is one of an earlier run. `unfair` names the actions that need not happen even if they always can, as
+    promises were decided; None if there was no promise.
+
+    `held` is a hold that never ends without a release timer; None if there is none, or none is known. `unasked` names
+    what is not asked in the scenario, each with the reason. `assumed` has the values that were taken for
+    what is unknown, as far as the verdict rests on them, and `otherwise` what others would give; `untried` says which
+    others were not searched.
     """
 
     profile: str
@@ -105,6 +133,16 @@ class Row:
     weaknesses: tuple[Weakness, ...] = ()
     stored: bool = False
     unfair: tuple[str, ...] | None = None
+    held: Held | None = None
+    unasked: Mapping[str, str] = field(default_factory=dict[str, str])
+    otherwise: tuple[Otherwise, ...] = ()
+    untried: str = ""
+
+    @property
+    def classes(self) -> tuple[Verdict, ...]:
+        """The verdict and every other class that applies, the worst first; UNDETERMINED at the end: maybe more."""
+        more = (Verdict.UNDETERMINED,) if self.reasons else ()
+        return tuple(dict.fromkeys((self.verdict, *(each.verdict for each in self.findings), *more)))
 
     @property
     def subject(self) -> str:
@@ -124,12 +162,24 @@ class Row:
 
 
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
-    """Decides a case: with the release timer off; if no memory is lost, late enough; then at any moment.
+    """Decides a case, and whether its verdict rests on what is unknown.
 
     Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
     """
+    rows = [decide(each, limits, watch) for each in (case, *case.alternatives)]
+    return weigh(case, rows[0], rows[1:])
+
+
+def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
+    """Decides a case: with the release timer off; if no memory is lost, late enough; then at any moment.
+
+    A hold that does not end without a timer is a finding where there is no timer. Raises as verify does.
+    """
     off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
     deciding, findings, doubts = off, off.findings, off.doubts
+    if case.timed:
+        promises = {each.name for each in case.untimed.check.promises}
+        findings = tuple(each for each in findings if each.subject not in promises)
     unfair = off.question.check.unfair_actions if off.question.check.promises else None
     if _may_go_on(off, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
@@ -138,9 +188,9 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             try:
                 answer = _explore(case, asked, lost, limits, watch)
             except KeyboardInterrupt:  # while the model was traced or compiled
-                doubts = ("interrupted",)
+                doubts = (*doubts, "interrupted")
                 break
-            doubts = answer.doubts
+            doubts = (*doubts, *answer.doubts)
             if asked.check.promises and answer.found.complete:
                 unfair = asked.check.unfair_actions
             if not findings or _worst(answer.findings) < _worst(findings):
@@ -148,7 +198,43 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             findings = _together(findings, answer.findings)
             if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
                 break
-    return _row(case, findings, doubts, deciding, off, unfair)
+    return _row(case, findings, tuple(dict.fromkeys(doubts)), deciding, off, unfair)
+
+
+def weigh(case: Case, row: Row, others: Sequence[Row]) -> Row:
+    """The worst of a case's rows with different values of what is unknown, and which of these it rests on.
+
+    `others` are those of the case's alternatives, as far as they are known.
+    """
+    if not case.assumed:
+        return row
+    worst = min((row, *others), key=lambda each: _BADNESS[each.verdict])  # the first, if several are
+    otherwise: list[Otherwise] = []
+    for other in (row, *others):
+        settings = {name: value for name, value in other.assumed.items() if value != worst.assumed[name]}
+        if _differ(other, worst):
+            otherwise.append(Otherwise(settings, other.classes))
+    otherwise.sort(key=lambda each: len(each.settings))
+    decisive: list[Otherwise] = []
+    for each in otherwise:  # what changes the verdict by itself says all about what changes it with more
+        if not any(known.settings.items() <= each.settings.items() for known in decisive):
+            decisive.append(each)
+    names = {name for each in decisive for name in each.settings}
+    missing = "other values were not searched" if len(others) < len(case.alternatives) else case.untried
+    return replace(
+        worst,
+        profile=row.profile,
+        assumed={name: value for name, value in worst.assumed.items() if name in names},
+        otherwise=tuple(decisive),
+        untried=missing,
+    )
+
+
+def _differ(one: Row, other: Row) -> bool:
+    """Whether the verdicts differ. Behind a loss of memory the search ends, so what else fails is not compared."""
+    if Verdict.CORRUPTS in (one.verdict, other.verdict):
+        return one.verdict is not other.verdict
+    return one.classes != other.classes
 
 
 _BADNESS = {verdict: place for place, verdict in enumerate(Verdict)}
@@ -206,12 +292,16 @@ def _explore(
     began = time.perf_counter()
     outcomes = decide_promises(found, limits)
     seconds = found.seconds + time.perf_counter() - began
-    doubts = _doubts(question, found, outcomes)
-    return _Answer(question, found, _findings(question, found, outcomes, lost), doubts, seconds)
+    return _Answer(
+        question, found, _findings(case, question, found, outcomes, lost), doubts_of(question, found, outcomes), seconds
+    )
 
 
-def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS) -> Verdict:
-    """The class of a property or promise that fails; `lost` is that of memory."""
+def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS, *, timer: bool = True) -> Verdict:
+    """The class of a property or promise that fails; `lost` is that of memory. Without a release timer (`timer`), what
+    is left to it never ends."""
+    if name == LEFT_TO_THE_TIMER and not timer:
+        return Verdict.LEAKS
     if name in DELAYS:
         return Verdict.DELAYS
     return Verdict.LEAKS if name in LEAKS or any(each.name == name for each in check.promises) else lost
@@ -240,14 +330,15 @@ def failure_trace(
 
 
 def _findings(
-    question: Question, found: Exploration, outcomes: Mapping[str, Outcome], lost: Verdict
+    case: Case, question: Question, found: Exploration, outcomes: Mapping[str, Outcome], lost: Verdict
 ) -> tuple[Finding, ...]:
     """What fails, each with its shortest trace, worst class first; losing memory counts as `lost`."""
-    findings = [
-        Finding(class_of(found.check, name, lost), name, failure_trace(found, outcomes, name, question.source))
-        for name in failures(found, outcomes)
-        if name not in WEAKNESSES
-    ]
+    findings: list[Finding] = []
+    for name in failures(found, outcomes):
+        if name in WEAKNESSES:
+            continue
+        verdict = class_of(found.check, name, lost, timer=case.timed is not None)
+        findings.append(Finding(verdict, name, failure_trace(found, outcomes, name, question.source)))
     return tuple(sorted(findings, key=lambda each: _BADNESS[each.verdict]))
 
 
@@ -269,7 +360,7 @@ def _stuck(question: Question, found: Exploration) -> Trace | None:
     return deadlock_trace(model, states[0], follow(model, states), question.source)
 
 
-def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
+def doubts_of(question: Question, found: Exploration, outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
     if found.stopped == "violation found" or (found.violated.keys() - LOSSLESS):
         return ()
@@ -279,7 +370,12 @@ def _doubts(question: Question, found: Exploration, outcomes: Mapping[str, Outco
         return ("a state that is not terminal has no step: the model or the protocol is stuck there",)
     if found.stopped:
         return (found.stopped,)
-    doubts = [f"the action {name} never fired" for name in never_fired(found)]
+    doubts = [
+        f"no {kind} is asked for"
+        for kind, asked in (("property", found.check.properties), ("probe", question.required))
+        if not asked
+    ]
+    doubts += [f"the action {name} never fired" for name in never_fired(found)]
     doubts += [f"{name} was never reached" for name in question.required if name not in found.reached]
     for name, outcome in outcomes.items():
         if outcome.unknown:
@@ -303,7 +399,7 @@ def _row(
     return Row(
         profile=case.profile,
         scenario=case.scenario,
-        verdict=Verdict.UNDETERMINED if doubts and not (findings and deciding.finished) else known,
+        verdict=Verdict.UNDETERMINED if doubts and not findings else known,
         findings=tuple(findings),
         reasons=tuple(doubts),
         run=_run(deciding),
@@ -314,7 +410,19 @@ def _row(
         assumed=case.assumed or {},
         weaknesses=_weaknesses(off),
         unfair=unfair,
+        held=held_of(case, off.findings),
+        unasked=case.unasked or {},
     )
+
+
+def held_of(case: Case, findings: Sequence[Finding]) -> Held | None:
+    """The hold that never ends among the findings of a search with the release timer off."""
+    promises = {each.name for each in case.untimed.check.promises}
+    for each in findings:
+        if each.subject in promises:
+            end = each.trace.steps[-1].values if each.trace.steps else each.trace.initial
+            return Held(kept_by_holds(case.untimed.check.model, end), each.trace)
+    return None
 
 
 def _witness(case: Case, found: Exploration) -> Trace | None:
@@ -340,4 +448,4 @@ def exit_code(rows: Sequence[Row]) -> int:
     """0 if every row is SAFE, 1 if a property fails in one, else 3 if one is undetermined."""
     if any(row.findings for row in rows):
         return 1
-    return 3 if any(row.verdict is Verdict.UNDETERMINED for row in rows) else 0
+    return 3 if any(row.reasons for row in rows) else 0

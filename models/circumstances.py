@@ -93,6 +93,11 @@ class Circumstances:
         return self.aborts and self.prefill.acks_drain
 
     @property
+    def answers_nobody(self) -> bool:
+        """Whether prefill acknowledges only ABORTs with a generation, and decode sends none."""
+        return self.registers and self.prefill.gen_tags and not self.decode.gen_tags
+
+    @property
     def poisons(self) -> bool:
         """Whether a failing send forbids the room's ack."""
         rejected = self.prefill.poison_on_rejected_post and not self.scenario.partial
@@ -244,6 +249,10 @@ RESTS: Mapping[Action, Callable[[Circumstances], bool]] = {
     # Decode is idle only if nobody has memory.
     memory.flush: lambda case: case.decode.idle_counts_holds,
     memory.switch_role: lambda case: case.decode.idle_counts_holds,
+    # An ABORT without generation is not acknowledged since 0.5.22.
+    bootstrap_thread.check_drained: lambda case: case.answers_nobody,
+    bootstrap_thread.ack_at_once: lambda case: case.answers_nobody,
+    decode_receiver.receive_ack: lambda case: case.answers_nobody,
     # No ack comes, or none counts.
     decode_scheduler.release_drained: lambda case: not case.drains,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ..protocol.language import NONE, UNBOUNDED, Action, Faults
@@ -35,6 +36,17 @@ def actions_of(case: Circumstances) -> tuple[Action, ...]:
     """The steps that can occur, in the order of the story. Without a transfer there are only those of decode."""
     steps = (action for action in STORY if action not in CONDITIONS or CONDITIONS[action](case))
     return tuple(action for action in steps if case.decode.transfers or action in WITHOUT_TRANSFER)
+
+
+def without_effect(case: Circumstances) -> tuple[str, ...]:
+    """Ends and events of the scenario that the releases have no step for: without them the steps are the same."""
+    steps, scenario = actions_of(case), case.scenario
+    fewer = {each: replace(scenario, ends=tuple(end for end in scenario.ends if end != each)) for each in scenario.ends}
+    fewer |= {
+        each: replace(scenario, events=tuple(event for event in scenario.events if event != each))
+        for each in scenario.events
+    }
+    return tuple(each for each, rest in fewer.items() if actions_of(replace(case, scenario=rest)) == steps)
 
 
 def quiet(s: Drain) -> int:
@@ -176,6 +188,10 @@ def faults_of(scenario: Scenario) -> dict[str, Faults]:
     return faults
 
 
+STATUS_UPDATE, ONE_STEP, APART = "status update", "one step", "a look and a write"
+"""The bound that says whether an update of a room's status is one step, and what it can be."""
+
+
 def bounds_of(scenario: Scenario, timer: Timer) -> dict[str, str]:
     """What a verdict is limited to, in words."""
     bounds = {
@@ -190,7 +206,7 @@ def bounds_of(scenario: Scenario, timer: Timer) -> dict[str, str]:
         "failing sends": "any number"
         if scenario.lives == "endless" and scenario.send_faults
         else str(scenario.send_faults),
-        "status update": "a look and a write" if scenario.split_status else "one step",
+        STATUS_UPDATE: APART if scenario.split_status else ONE_STEP,
         "release timer": timer.value,
     }
     further = [each for each in scenario.ends if each != "disconnect"]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -165,6 +165,15 @@ class Profile:
             if name in MODELLED
         }
         return Knobs(**cast(dict[str, Any], settled))
+
+    def settled(self, values: Mapping[str, Setting]) -> Profile | None:
+        """The profile with these values for some knobs; None for a combination that no system can have."""
+        settings = {**self.settings, **values}
+        try:
+            _check_consistent(settings, self.origin)
+        except ProfileError:
+            return None
+        return replace(self, settings=settings)
 
     def as_data(self) -> dict[str, Any]:
         """The profile as plain data, as it stands in its file; `parse_profile` takes it back."""

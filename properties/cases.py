@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..models.circumstances import Circumstances, Timer
-from ..models.drain import drain_model, setting_of
-from ..models.features import lacking, switched_off
-from ..models.profile import Profile, ProfileError, load_profile
+from ..models.drain import drain_model, setting_of, without_effect
+from ..models.features import lacking
+from ..models.profile import Profile, ProfileError, Setting, load_profile
 from ..models.reference import reference
 from ..models.scenario import DEFAULT, SCENARIOS, Scenario
 from ..models.story import ENVIRONMENT
@@ -17,6 +17,7 @@ from ..protocol.language import DeclarationError
 from . import reference as reference_properties
 from .check import Check
 from .progress import (
+    came_to_rest,
     holds_end,
     holds_end_by_drain,
     prefill_ends_without_timeout,
@@ -45,6 +46,7 @@ from .safety import (
     reuse_after_drain,
     transfer_finished,
 )
+from .unknown import Values, labels, other_values, untried, worse_values
 
 SAFETY = (
     no_late_write,
@@ -81,15 +83,11 @@ LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name, schedulers_su
 DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name, prefill_ends_without_timeout.name})
 """Properties whose failure costs time, and no data."""
 
-NOT_MODELLED = "not modelled"
-FEATURES: Mapping[str, str] = {
-    "router_aborts": "router-cancel",
-    "reject": "reject",
-    "checksum": "checksum-mismatch",
-    "restore_failure": "restore-failure",
-    "retraction_waits": "preemption",
-}
-"""Knobs that matter only where a request can end in a certain way."""
+LEFT_TO_THE_TIMER = holds_end_by_drain.name
+"""What fails where a hold is left to its release timer. Without one, such a hold never ends."""
+
+NO_STEP = "with this profile it adds no step to what can happen"
+"""Why nothing is asked of an end or event."""
 
 INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
 
@@ -110,7 +108,9 @@ class Case:
     `timed` and `patient` are None where no hold can end by a timer.
 
     `count_all` asks to explore on behind a violation, so that the counts are those of the whole model.
-    `assumed` names knobs that are unknown, with the value taken for them.
+    `assumed` names knobs that are unknown and can matter, with the value taken for them, and `alternatives` are the
+    cases with other values, as far as they are searched; `untried` says why others are not. `unasked` names properties
+    that are asked of other scenarios and not of this one, and ends and events that cannot happen, each with the reason.
     """
 
     profile: str
@@ -120,7 +120,10 @@ class Case:
     witness: str
     patient: Question | None = None
     count_all: bool = False
-    assumed: Mapping[str, object] | None = None
+    assumed: Mapping[str, Setting] | None = None
+    alternatives: tuple[Case, ...] = ()
+    untried: str = ""
+    unasked: Mapping[str, str] | None = None
 
 
 def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None = None, timer: bool = True) -> Case:
@@ -132,11 +135,33 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
     if misfit(profile, scenario):
         raise ProfileError(f"{profile.origin}: {misfit(profile, scenario)}")
     prefill = prefill or (load_profile(profile.peer) if scenario.peer else profile)
+    ends = [profile] if prefill == profile else [profile, prefill]
+    taken = worse_values(ends, scenario)
+    return replace(
+        _settled_case(profile, prefill, scenario, timer),
+        assumed=labels(ends, taken),
+        alternatives=tuple(_alternatives(ends, scenario, timer, taken)),
+        untried=untried(taken),
+    )
+
+
+def _alternatives(ends: Sequence[Profile], scenario: Scenario, timer: bool, taken: Values) -> Iterator[Case]:
+    """The cases with other values of what is unknown, but for those that no system can have or cannot be asked."""
+    for values in other_values(taken):
+        settled = [each for end, own in zip(ends, values, strict=True) if (each := end.settled(own))]
+        if len(settled) == len(ends) and not misfit(settled[0], scenario):
+            yield replace(_settled_case(settled[0], settled[-1], scenario, timer), assumed=labels(ends, values))
+
+
+def _settled_case(profile: Profile, prefill: Profile, scenario: Scenario, timer: bool) -> Case:
+    """The case of two profiles with the worse values of what is unknown."""
     around = Circumstances(setting_of(profile.knobs, prefill.knobs, scenario), scenario, Timer.OFF)
 
     def question(when: Timer) -> Question:
         properties = (*SAFETY, *means_of(scenario), *progress_of(scenario)) if when is Timer.OFF else SAFETY
         probes = probes_of(around)
+        if when is Timer.OFF:
+            probes.insert(0, came_to_rest)
         if when is Timer.ANY and around.writes_outlive:
             probes.append(release_under_live_write)
         model = drain_model(profile.name, profile.knobs, prefill.knobs, scenario, timer=when)
@@ -147,7 +172,7 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
             "scenario": asdict(scenario),
             "timer": when.value,
         }
-        promises = (holds_end,) if when is Timer.LATE else ()
+        promises = (holds_end,) if around.holds and when is not Timer.ANY else ()
         fair = frozenset(each.name for each in model.actions if each not in ENVIRONMENT)
         check = Check(model, properties, tuple(probes), promises=promises, fair=fair)
         return Question(check, tuple(each.name for each in probes), source)
@@ -161,9 +186,7 @@ def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None 
         timed=question(Timer.ANY) if timed else None,
         patient=question(Timer.LATE) if timed else None,
         witness=witnesses[-1].name,
-        assumed={
-            name: getattr(profile.knobs, name, NOT_MODELLED) for name in profile.unknown if matters(name, scenario)
-        },
+        unasked=unasked_of(scenario) | dict.fromkeys(without_effect(around), NO_STEP),
     )
 
 
@@ -177,20 +200,26 @@ def misfit(profile: Profile, scenario: Scenario) -> str:
     return lacking(profile, scenario)
 
 
-def matters(knob: str, scenario: Scenario) -> bool:
-    """Whether a knob can matter in a scenario."""
-    return not switched_off(knob, scenario) and (knob not in FEATURES or FEATURES[knob] in scenario.ends)
+def unasked_of(scenario: Scenario) -> dict[str, str]:
+    """Properties that are not asked in a scenario though others are asked for them, each with the reason."""
+    unasked: dict[str, str] = {}
+    if scenario.lost_controls:
+        unasked[abort_stops_the_room.name] = "an ABORT that is lost stops nothing"
+    if scenario.lost_controls or scenario.lost_reports:
+        unasked |= dict.fromkeys(sorted(DELAYS), "what a lost message would have ended is left to timeouts")
+    if {"worker-death", "node-failure"} & set(scenario.ends):
+        unasked |= dict.fromkeys(sorted(DELAYS), "what the dead would have ended is left to timeouts")
+    return unasked
 
 
 def means_of(scenario: Scenario) -> tuple[Property, ...]:
-    """What the safety of the drain rests on. An ABORT that is lost stops nothing."""
-    return tuple(each for each in MEANS if each is not abort_stops_the_room or not scenario.lost_controls)
+    """What the safety of the drain rests on, as far as the scenario is asked for it."""
+    return tuple(each for each in MEANS if each.name not in unasked_of(scenario))
 
 
 def progress_of(scenario: Scenario) -> tuple[Property, ...]:
-    """What must end without a timer. Of holds and transfers nothing is asked where a message or a process is lost."""
-    lossy = scenario.lost_controls or scenario.lost_reports or {"worker-death", "node-failure"} & set(scenario.ends)
-    return tuple(each for each in PROGRESS if each.name not in DELAYS or not lossy)
+    """What must end without a timer, as far as the scenario is asked for it."""
+    return tuple(each for each in PROGRESS if each.name not in unasked_of(scenario))
 
 
 def probes_of(around: Circumstances) -> list[Probe]:

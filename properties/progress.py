@@ -6,13 +6,18 @@ new request could change anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
 from ..models.drain import quiet
-from ..protocol.language import NONE
+from ..models.model import Model
+from ..protocol.language import NONE, Access
 from ..protocol.roles.indices import DecodeRank, PrefillRank, Request, Room, Slot
 from ..protocol.roles.state import Drain
 from ..protocol.roles.steps import DecodeStep, Life, Poll, Sender, Status
 from ..protocol.roles.topology import partners, room_of, served
-from .property import claim, invariant, promise
+from .property import claim, invariant, probe, promise
 
 
 @invariant
@@ -155,3 +160,37 @@ def holds_end(s: Drain) -> int:
         for request in s.all(Request):
             held |= s.life[decode, request] == Life.HELD
     return held
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What holds keep back in a state: slots of so many in all pools of decode, and metadata buffers."""
+
+    slots: int
+    pool: int
+    buffers: int
+
+    def __str__(self) -> str:
+        buffers = f" and {self.buffers} metadata buffer{'s' * (self.buffers > 1)}" if self.buffers else ""
+        return f"{self.slots} of decode's {self.pool} slots{buffers}"
+
+
+def kept_by_holds(model: Model, values: Sequence[int]) -> Kept:
+    """What holds keep back in a state of the drain, by direct execution."""
+    s = cast(Drain, model.state_of(values, access=Access.PROPERTY))
+    held = [(d, r) for d in s.all(DecodeRank) for r in s.all(Request) if s.life[d, r] == Life.HELD]
+    return Kept(
+        slots=sum(s.owner[decode, slot] == request for decode, request in held for slot in s.all(Slot)),
+        pool=s.size(DecodeRank) * s.size(Slot),
+        buffers=sum(s.row_owner[decode] == request for decode, request in held),
+    )
+
+
+@probe
+def came_to_rest(s: Drain) -> int:
+    """All is quiet, and every request has ended on decode: what progress is asked of, if no hold is in its way."""
+    ended = 1
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            ended &= s.life[decode, request] == Life.GONE
+    return quiet(s) & ended

@@ -85,7 +85,7 @@ def test_the_documented_fields_are_the_ones_printed() -> None:
 
 
 def test_no_timer_gives_safe_and_a_witness() -> None:
-    result = run("verify", NEWEST, "--no-timer", "--witness")
+    result = run("verify", NEWEST, "--no-timer", "--witness", "--scenario", "abort")
     assert result.exit_code == 0
     assert "SAFE" in result.stdout and "release timer off" in result.stdout
     assert "release_drained(decode=0, request=0)" in result.stdout
@@ -261,7 +261,7 @@ def test_show_needs_an_output_for_pictures(tmp_path: Path) -> None:
 
 def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     from draincheck.explorer import batch as module
-    from draincheck.explorer.verify import verify as first
+    from draincheck.explorer.verify import decide as first
 
     calls: list[object] = []
 
@@ -271,7 +271,7 @@ def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
         return first(case, *rest)
 
-    monkeypatch.setattr(module, "verify", interrupted)
+    monkeypatch.setattr(module, "decide", interrupted)
     result = run("verify", NEWEST, "--no-timer", "--jobs", 1)
     assert result.exit_code == 3
     assert "SAFE" in result.stdout and "interrupted; 1 rows are not known" in result.stderr

@@ -21,9 +21,9 @@ from draincheck.explorer.visited import available_memory
 from draincheck.models.model import Model
 from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties
-from draincheck.properties.cases import Case, Question, reference_case
+from draincheck.properties.cases import DELAYS, Case, Question, reference_case
 from draincheck.properties.check import Check
-from draincheck.properties.property import claim, invariant, probe
+from draincheck.properties.property import Property, claim, invariant, probe
 from draincheck.protocol.language import (
     DeclarationError,
     DomainFault,
@@ -91,9 +91,21 @@ def walk(*actions: object, **more: object) -> Model:
     return Model(name="walk", state=Walk, actions=actions, sizes={Step: 1}, **more)  # type: ignore[arg-type]
 
 
-def case(model: Model, **more: object) -> Case:
-    check = Check(model, (), **more)  # type: ignore[arg-type]
-    return Case(profile="walk", scenario="test", untimed=Question(check, (), {}), timed=None, witness="")
+@invariant
+def stays_below_ten(s: Walk) -> None:
+    """The walker does not come to ten, as its domain has it."""
+    claim(s.at < 10, "the walker is below ten", at=s.at)
+
+
+@probe
+def moved(s: Walk) -> int:
+    """The walker has moved."""
+    return s.at > 0
+
+
+def asked_of(model: Model, *properties: Property) -> Case:
+    check = Check(model, properties or (stays_below_ten,), (moved,))
+    return Case(profile="walk", scenario="test", untimed=Question(check, ("moved",), {}), timed=None, witness="")
 
 
 def at_seven(s: Walk) -> int:
@@ -106,7 +118,7 @@ def test_a_deadlock_is_found_with_its_shortest_way() -> None:
     assert found.deadlock is not None
     assert [values[0] for values in found.path_to(found.deadlock)] == list(range(8))
     assert found.complete
-    row = verify(case(walk(forward, bounds={"release timer": "off"})))
+    row = verify(asked_of(walk(forward, bounds={"release timer": "off"})))
     assert row.verdict is Verdict.UNDETERMINED and row.trace is not None and row.trace.kind == "deadlock"
     assert len(row.trace) == 7 and exit_code([row]) == 3
 
@@ -161,10 +173,10 @@ def test_a_fault_does_not_hide_the_violation_before_it(count_all: bool) -> None:
 def test_an_action_that_never_fires_makes_a_pass_undetermined() -> None:
     model = walk(forward, sleep, terminal=at_seven, bounds={"release timer": "off"})
     assert never_fired(search(Check(model, ()))) == ["sleep"]
-    row = verify(case(model))
+    row = verify(asked_of(model))
     assert row.verdict is Verdict.UNDETERMINED and row.reasons == ("the action sleep never fired",)
     resting = walk(forward, sleep, terminal=at_seven, bounds={"release timer": "off"}, may_rest=frozenset({"sleep"}))
-    assert verify(case(resting)).verdict is Verdict.SAFE
+    assert verify(asked_of(resting)).verdict is Verdict.SAFE
 
 
 def test_a_probe_that_is_never_reached_makes_a_pass_undetermined() -> None:
@@ -172,6 +184,35 @@ def test_a_probe_that_is_never_reached_makes_a_pass_undetermined() -> None:
     asked = Question(whole.untimed.check, ("drained_while_held", "more"), {})
     row = verify(Case(profile="r", scenario="s", untimed=asked, timed=None, witness=""))
     assert row.verdict is Verdict.UNDETERMINED and row.reasons == ("more was never reached",)
+
+
+@pytest.mark.parametrize(
+    ("properties", "required", "reason"),
+    [
+        ((), ("moved",), "no property is asked for"),
+        ((stays_below_ten,), (), "no probe is asked for"),
+    ],
+)
+def test_a_question_that_asks_nothing_is_no_pass(
+    properties: tuple[Property, ...], required: tuple[str, ...], reason: str
+) -> None:
+    check = Check(walk(forward, terminal=at_seven), properties, (moved,))
+    row = verify(Case("walk", "t", Question(check, required, {}), None, ""))
+    assert (row.verdict, row.reasons, exit_code([row])) == (Verdict.UNDETERMINED, (reason,), 3)
+    assert verify(asked_of(walk(forward, terminal=at_seven))).verdict is Verdict.SAFE
+
+
+def test_a_doubt_of_an_earlier_search_is_not_forgotten() -> None:
+    """It is about the search without the timer; the later one, which finds something else, has none."""
+    delay = Property(next(iter(DELAYS)), "The walker does not come to four.", not_four.function)
+    check = Check(walk(forward, terminal=at_seven), (not_four,), (moved,))
+    idle = Check(walk(forward, sleep, terminal=at_seven), (delay,), (moved,))
+    case = Case("walk", "t", Question(idle, ("moved",), {}), Question(check, ("moved",), {}), "")
+    row = verify(case)
+    assert [each.verdict for each in row.findings] == [Verdict.DELAYS, Verdict.CONDITIONAL]
+    assert row.reasons == ("the action sleep never fired",)
+    assert row.classes == (Verdict.DELAYS, Verdict.CONDITIONAL, Verdict.UNDETERMINED)
+    assert row.verdict is Verdict.DELAYS and exit_code([row]) == 1
 
 
 def test_a_violation_is_the_nearest_one() -> None:

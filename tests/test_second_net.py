@@ -19,7 +19,7 @@ from draincheck.explorer.swarm import Plan, simulate
 from draincheck.explorer.tracer import Answer, Blocked, Command, Decision, Tracer, Tree, Update
 from draincheck.properties.check import Check
 from draincheck.properties.property import Property
-from draincheck.protocol.language import DeclarationError, Faults, EngineDisagreement, ModelFault
+from draincheck.protocol.language import DeclarationError, EngineDisagreement, Faults, ModelFault
 
 RING = toys.ring(Faults(loss=1))
 DOOR = toys.door(turns=True)
