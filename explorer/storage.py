@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..models.circumstances import Timer
 from ..models.profile import parse_profile
+from ..models.reading import read_text
 from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
@@ -20,6 +21,8 @@ from ..protocol.language import DraincheckError
 from .trace import Trace, deadlock_trace, fault_trace, promise_trace, rerun, violation_trace, witness_trace
 
 VERSION = 1
+MAX_BYTES = 2**24
+EXPECTED = 'a trace, as "draincheck verify --save DIR" writes it'
 
 
 class TraceFileError(DraincheckError):
@@ -123,19 +126,20 @@ def save(trace: Trace, folder: Path) -> Path:
 
 
 def load(path: Path) -> Trace:
-    """Reads a trace and executes it. Raises TraceFileError, also if the model does not take the run."""
+    """Reads a trace and executes it. Raises TraceFileError, also if the model does not take the run.
+
+    Raises ReadingError for what cannot be read as text.
+    """
+    text = read_text(path, MAX_BYTES, EXPECTED)
     try:
-        saved = SavedTrace.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise TraceFileError(f"{path}: cannot be read: {error.strerror}") from None
+        saved = SavedTrace.model_validate_json(text)
     except DraincheckError as error:
         raise TraceFileError(f"{path}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise TraceFileError(
-            f"{path}: no trace that this version can read: {place}: {first['msg']}; "
-            'traces are saved by "draincheck verify --save DIR"'
+            f"{path}: no trace that this version can read: {place}: {first['msg']}; expected is {EXPECTED}"
         ) from None
     return _execute(saved, path)
 
