@@ -15,8 +15,8 @@ from .quantities import QuantityError, number
 LONGEST = 10**9
 """Seconds: what is longer is a mistake, a time of day or nanoseconds."""
 
-MAX_BYTES = 2**24
-"""More than a million durations."""
+MAX_BYTES = 2**23
+"""About a million durations."""
 
 
 class DurationsError(DraincheckError):

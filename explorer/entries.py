@@ -46,7 +46,16 @@ class Entries:
         self._suffix = suffix
         self._limit = limit
         self._tidied = False
-        self.trouble = ""
+        self._trouble = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why entries are not kept, if they are not."""
+        try:
+            fingerprint()
+        except NoKey as error:
+            return str(error)
+        return self._trouble
 
     def path(self, key: str) -> Path:
         """Where the entry of a key is, or would be. Raises NoKey if it is not known which code runs."""
@@ -64,7 +73,7 @@ class Entries:
 
     def write(self, key: str, content: bytes) -> None:
         """Keeps an entry. The first one removes those of other code, and what processes that died have left over."""
-        if self.trouble:
+        if self._trouble:
             return
         digest = sha256(content).hexdigest()
         heading = Heading(format=f"draincheck-{self._kind}", version=1, key=key, digest=digest)
@@ -72,11 +81,10 @@ class Entries:
             path = self.path(key)
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, heading.model_dump_json().encode() + b"\n" + content)
-        except NoKey as error:
-            self.trouble = str(error)
+        except NoKey:
             return
         except OSError as error:
-            self.trouble = f"{self._root}: cannot be written: {error.strerror}"
+            self._trouble = f"{self._root}: cannot be written: {error.strerror}"
             return
         if not self._tidied:
             self._tidied = True

@@ -63,9 +63,9 @@ def _of_run(run: Run, question: Question) -> Iterator[str]:
         yield f"{run.states} states by {run.transitions} transitions"
     if run.complete is bool(run.reason):
         yield "complete, and cut short"
-    if run.hits.keys() != actions or min(run.hits.values()) < 0 or sum(run.hits.values()) != run.transitions:
+    if set(run.hits) != actions or min(run.hits.values()) < 0 or sum(run.hits.values()) != run.transitions:
         yield "transitions that are not those of the model's actions"
-    if run.counts.keys() != asked or not all(0 <= count <= run.states for count in run.counts.values()):
+    if set(run.counts) != asked or not all(0 <= count <= run.states for count in run.counts.values()):
         yield "counts that are not those of its properties and probes"
         return
     if run.complete and not any(run.counts[each.name] for each in check.properties if each.name not in LOSSLESS):

@@ -14,26 +14,22 @@ class WritingError(DraincheckError):
     """A file or folder that cannot be written; the message names it."""
 
 
-def write_whole(path: Path, content: bytes, *, replacing: bool = True) -> None:
-    """Writes a file beside its place, and then puts it there.
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file beside its place, and then puts it there, instead of one that was there. Raises OSError.
 
-    What is no regular file, such as a pipe or /dev/stdout, is written to as it is. Raises OSError;
-    FileExistsError without `replacing`, if there is a file.
+    What is no regular file, such as a pipe or /dev/stdout, is written to as it is.
     """
-    path = Path(os.path.realpath(path))  # the file that a link leads to is replaced, not the link
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
+    path = Path(os.path.realpath(path))  # the file that a link leads to is replaced, not the link
     unfinished = path.with_name(f".{uuid4().hex}.tmp")
     try:
         with unfinished.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())  # some file systems find out only then that there is no room
-        if replacing:
-            os.replace(unfinished, path)
-        else:
-            os.link(unfinished, path)
+        os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -189,7 +189,8 @@ def load_profile(name_or_path: str, depth: int = 0) -> Profile:
     else:
         origin = name_or_path
         text = _read(name_or_path)
-    return parse_profile(parse_toml(text, origin), origin, depth)
+    data = parse_toml(text, origin)
+    return parse_profile(data, origin, _base(data, origin, depth))
 
 
 def _read(path: str) -> str:
@@ -203,8 +204,11 @@ def _read(path: str) -> str:
     return read_text(Path(path), TOML_BYTES, "a profile, which is a TOML file")
 
 
-def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profile:
-    """A profile from the data of its file. Raises ProfileError naming the first key that is wrong."""
+def parse_profile(data: Mapping[str, Any], origin: str, base: Profile | None = None) -> Profile:
+    """A profile from the data of its file, with the one that it inherits from. No other file is read.
+
+    Raises ProfileError naming the first key that is wrong.
+    """
     name, title = (_text(data, key, origin) for key in ("name", "title"))
     headline = data.get("headline", False)
     if not isinstance(headline, bool):
@@ -217,7 +221,8 @@ def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profi
             close = get_close_matches(key, KNOBS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"knobs are {', '.join(KNOBS)}"
             raise ProfileError(f"{origin}: unknown knob {key}; {hint}")
-    base = _base(data, origin, depth)
+    if "inherits" in data and base is None:
+        raise ProfileError(f"{origin}: inherits belongs into a TOML file; elsewhere a profile has all of its knobs")
     settings: dict[str, Setting] = {}
     evidence: dict[str, str] = {}
     for key, spec in KNOBS.items():

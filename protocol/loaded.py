@@ -24,18 +24,18 @@ def code_files() -> dict[str, Path]:
     return found
 
 
-def _marks() -> list[tuple[str, int, int, int, int]]:
-    """What the system says of each file. The time of the last change of a file cannot be set back by writing to it."""
-    stats = [(name, path.stat()) for name, path in code_files().items()]
-    return [(name, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for name, each in stats]
+def _mark(path: Path) -> tuple[int, int, int]:
+    """What the system says of a file. The time of its last change cannot be set back by writing to it."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-_LOADED = _marks()
+_LOADED = {path: _mark(path) for path in code_files().values()}
 
 
 def unchanged() -> bool:
     """Whether every file of our code is what it was before this process has loaded the first of them."""
     try:
-        return _marks() == _LOADED
-    except OSError:  # one was taken away while we looked
+        return all(_mark(path) == mark for path, mark in _LOADED.items())
+    except OSError:  # one was taken away
         return False
