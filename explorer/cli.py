@@ -25,6 +25,8 @@ from .relate import relate
 from .simulate import simulate
 from .size_options import size_options
 from .sizing import risk, size
+from .store_options import say_what_is_not_kept, store_of, store_options
+from .writing import folder_for_output, write_output
 
 if TYPE_CHECKING:
     from ..properties.cases import Case
@@ -80,16 +82,7 @@ def main() -> None:
     help="Give up at so much memory, for each search (default: 70 % of what is free, shared by the jobs).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
-@click.option(
-    "--store",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    envvar="DRAINCHECK_STORE",
-    show_envvar=True,
-    help="Keep results here, and take from here those that are still valid (default: a folder of the user's cache).",
-)
-@click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
+@store_options()
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--traces", is_flag=True, help="With --all, show the traces as well as the table.")
 @click.option("--witness", is_flag=True, help="Where nothing fails, show a run that exercises the property.")
@@ -141,7 +134,9 @@ def verify(
     if (everything and not scenarios) or "all" in scenarios:
         scenarios = tuple(SCENARIOS)
     cases = _cases(profiles, scenarios, chosen, timer, no_timer)
-    store = None if no_store else _store(folder)
+    store = store_of(folder, no_store)
+    if save:
+        folder_for_output(save)
     batch = _run_cases(cases, Limits(max_states, max_seconds, memory), jobs or available_cores(), store)
     rows = batch.rows
     if as_json:
@@ -155,8 +150,7 @@ def verify(
         _print_left_out(profiles or headlines(), scenarios)
     if save:
         _save(rows, save)
-    if store and store.trouble:
-        click.echo(f"draincheck: results are not kept: {store.trouble}", err=True)
+    say_what_is_not_kept(store)
     if len(rows) < len(cases):
         click.echo(f"draincheck: {batch.trouble}; {len(cases) - len(rows)} rows are not known", err=True)
         sys.exit(exit_code(rows) or 3)
@@ -186,14 +180,6 @@ def _cases(
         else:
             cases += cases_of(name, scenarios, timer=not no_timer, **sizes)
     return cases
-
-
-def _store(folder: Path | None) -> Store:
-    from platformdirs import user_cache_path
-
-    from .store import Store
-
-    return Store(folder or user_cache_path("draincheck", appauthor=False))
 
 
 def _run_cases(cases: Sequence[Case], limits: Limits, jobs: int, store: Store | None) -> Batch:
@@ -298,7 +284,7 @@ def show(trace_file: Path, form: str, output: Path | None) -> None:
         return
     text = _text_renderer(form)(trace)
     if output:
-        _write(output, text)
+        write_output(output, text.encode("utf-8", "replace"))
     else:
         click.echo(text, nl=False)
 
@@ -335,13 +321,6 @@ def _terminal_text(trace: Trace) -> str:
     return captured.get()
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise DraincheckError(f"{path}: cannot be written: {error.strerror}") from None
-
-
 @main.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def history(as_json: bool) -> None:
@@ -368,9 +347,9 @@ def history(as_json: bool) -> None:
 
 @main.command()
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
-@click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
+@store_options()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
+def calibrate(jobs: int | None, folder: Path | None, no_store: bool, as_json: bool) -> None:
     """Looks for each known bug in each release, and compares with what is known of the releases.
 
     Exit code 1 if a cell comes out otherwise than it is accounted for.
@@ -380,7 +359,7 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
     from .report import calibration_document, calibration_notes, calibration_table
 
     with _progress() as watch:
-        store = None if no_store else _store(None)
+        store = store_of(folder, no_store)
         cells, trouble = fill(jobs=jobs or available_cores(), store=store, watch=watch)
     if as_json:
         click.echo(json.dumps(calibration_document(cells), indent=1))
@@ -388,6 +367,7 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
         print_wide(calibration_table(cells))
         for line in calibration_notes(cells):
             click.echo(line)
+    say_what_is_not_kept(store)
     if trouble:
         raise click.ClickException(f"{trouble}; not all cells are known")
     sys.exit(0 if all(cell.accounted_for for cell in cells) else 1)
@@ -397,11 +377,17 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
 @click.argument("profiles", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every profile of the catalogue.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
-@click.option("--no-store", is_flag=True, help="Search everything, and keep nothing.")
+@store_options()
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def degrade(
-    profiles: tuple[str, ...], everything: bool, jobs: int | None, no_store: bool, save: Path | None, as_json: bool
+    profiles: tuple[str, ...],
+    everything: bool,
+    jobs: int | None,
+    folder: Path | None,
+    no_store: bool,
+    save: Path | None,
+    as_json: bool,
 ) -> None:
     """Asks whether what goes wrong ever makes decode give memory back earlier than without it.
 
@@ -416,7 +402,9 @@ def degrade(
         raise click.UsageError("--all takes the whole catalogue; name no profiles beside it")
     with _progress() as watch:
         chosen = [load_profile(name) for name in profiles or (catalogue() if everything else headlines())]
-        store = None if no_store else _store(None)
+        store = store_of(folder, no_store)
+        if save:
+            folder_for_output(save)
         relations, trouble = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
     traces = [trace for each in relations for trace in each.traces]
     if as_json:
@@ -434,6 +422,7 @@ def degrade(
 
         for trace in traces:
             click.echo(f"saved {save_trace(trace, save)}", err=True)
+    say_what_is_not_kept(store)
     if trouble:
         raise click.ClickException(f"{trouble}; not all relations are known")
     if any(each.earlier for each in relations):

@@ -5,13 +5,18 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 
+from ..models.reading import read_text
 from ..protocol.language.errors import DraincheckError
 from .quantities import QuantityError, number
 
 LONGEST = 10**9
 """Seconds: what is longer is a mistake, a time of day or nanoseconds."""
+
+MAX_BYTES = 2**23
+"""About a million durations."""
 
 
 class DurationsError(DraincheckError):
@@ -19,22 +24,20 @@ class DurationsError(DraincheckError):
 
 
 def load_durations(path: Path) -> list[Fraction]:
-    """The durations of a file, exactly, in seconds and in its order; at least one. Raises DurationsError."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            found = [_seconds(row, f"{path}, line {line}") for line, row in _rows(file, path)]
-    except OSError as error:
-        raise DurationsError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise DurationsError(f"{path}: byte {error.start} is not UTF-8; expected is text, one number a line") from None
+    """The durations of a file, exactly, in seconds and in its order; at least one.
+
+    Raises DurationsError and ReadingError.
+    """
+    text = read_text(path, MAX_BYTES, "one number of seconds a line")
+    found = [_seconds(row, f"{path}, line {line}") for line, row in _rows(text, path)]
     if not found:
         raise DurationsError(f"{path}: is empty; expected is one number of seconds a line")
     return found
 
 
-def _rows(file: Iterator[str], path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     """The rows with the numbers of their lines."""
-    reader = csv.reader(file)
+    reader = csv.reader(StringIO(text, newline=""))
     try:
         for row in reader:
             yield reader.line_num, row

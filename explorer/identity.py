@@ -15,18 +15,15 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from hashlib import sha256
-from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
 from ..models.model import Model
 from ..properties.cases import Case, Question
+from ..protocol.loaded import PACKAGE, code_files, unchanged
 
-PACKAGE = "draincheck"
-FLOORS = ("protocol", "models", "properties", "explorer")
-LIBRARIES = ("numba", "llvmlite", "numpy")
+LIBRARIES = ("numba", "llvmlite", "numpy", "scipy")
 NAMES: Mapping[type, tuple[str, ...]] = {
     Case: ("profile", "assumed", "alternatives", "untried", "unasked"),
     Model: ("name",),
@@ -40,28 +37,35 @@ class NoKey(Exception):
     """Something whose description could be that of something else."""
 
 
-@cache
 def fingerprint() -> str:
-    """A hash of all code that results depend on: every Python file of draincheck, the compilers, and Python."""
+    """A hash of all code that results depend on: every Python file of draincheck, the libraries, and Python.
+
+    Raises NoKey once a file is not what this process has loaded: what runs is then no file's content.
+    """
+    digest = _digest()
+    if not unchanged():
+        raise NoKey("the code of draincheck was edited after it was loaded; start a new process")
+    return digest
+
+
+@cache
+def _digest() -> str:
     digest = sha256()
     for text in (sys.version, platform.machine(), *(f"{name} {version(name)}" for name in LIBRARIES)):
         digest.update(f"{text}\0".encode())
-    for floor in FLOORS:
-        folder = Path(cast(str, import_module(f"{PACKAGE}.{floor}").__file__)).parent
-        for path in sorted(folder.rglob("*.py")):
-            content = path.read_bytes()
-            digest.update(f"{floor}/{path.relative_to(folder).as_posix()} {len(content)}\0".encode())
-            digest.update(content)
+    for name, path in code_files().items():
+        content = path.read_bytes()
+        digest.update(f"{name} {len(content)}\0".encode())
+        digest.update(content)
     return digest.hexdigest()
 
 
 def key_of(case: Case) -> str | None:
     """64 hexadecimal digits that equal cases share under the same code, or None if the case cannot be described."""
     try:
-        description = json.dumps(_plain(case))
+        return sha256(f"{fingerprint()}\n{json.dumps(_plain(case))}".encode()).hexdigest()
     except (NoKey, RecursionError):
         return None
-    return sha256(f"{fingerprint()}\n{description}".encode()).hexdigest()
 
 
 def _plain(value: object) -> Any:

@@ -1,7 +1,7 @@
 """The inner loop of the search, in numba: expand states, drop duplicates, append the new ones.
 
-Nothing here depends on a model: the model's code is called by address. numba caches the compiled loops on disk,
-so only the first run after an installation pays for them (a few seconds).
+Nothing here depends on a model: the model's code is called by address. The compiled loops are kept on disk
+(`loop_cache.py`), so only the first run after an installation pays for them (a few seconds).
 
 The visited set is a table of slots, 0 or `tag << 32 | position + 1`, and the states in the order of their
 discovery. Tags only save comparisons: equality is always decided on whole states.
@@ -23,6 +23,7 @@ from numba import njit, types  # pyright: ignore[reportMissingTypeStubs, reportU
 from numba.core import cgutils as _cgutils  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from numba.extending import intrinsic  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
+from .loop_cache import compiled_loop
 from .native import FAULT_BIT, ORIGIN_SHIFT
 
 # Why `advance` stopped.
@@ -50,14 +51,6 @@ _FAULT = np.uint64(FAULT_BIT)
 _OWNER_MASK = np.uint64((1 << (TAG_TOP - 32)) - 1)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
-
-
-def compiled_loop(function: Any) -> Any:
-    """Compiles a loop when it is first called, and keeps it on disk where there is a place to keep it."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
-        return njit(nogil=True)(function)
 
 
 @intrinsic

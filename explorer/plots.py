@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ..properties.risk import Uniform, risk
 from ..protocol.language.errors import DraincheckError
 from .sizing_report import Estimate
+from .writing import write_output
 
 POINTS = 200
 """Of a curve."""
@@ -21,11 +23,14 @@ SMALLEST = 1e-7
 
 
 class PlotError(DraincheckError):
-    """A plot cannot be drawn: matplotlib is missing, or the file cannot be written."""
+    """A plot cannot be drawn, since matplotlib is missing."""
 
 
 def draw(found: Sequence[Estimate], path: Path) -> Path:
-    """Writes the two curves with the simulated points and their intervals, and returns the path. Raises PlotError."""
+    """Writes the two curves with the simulated points and their intervals, and returns the path.
+
+    Raises PlotError and WritingError.
+    """
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -40,10 +45,9 @@ def draw(found: Sequence[Estimate], path: Path) -> Path:
         figure.suptitle("lines: closed form; points: simulated, with their intervals", fontsize="small")
         _against_hold(figure.add_subplot(1, 2, 1), found)
         _against_reuse(figure.add_subplot(1, 2, 2), found)
-        try:
-            figure.savefig(path, format="svg", metadata={"Date": None})
-        except OSError as error:
-            raise PlotError(f"{path}: cannot be written: {error.strerror}") from None
+        drawing = BytesIO()
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+    write_output(path, drawing.getvalue())
     return path
 
 

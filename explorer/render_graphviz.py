@@ -31,6 +31,7 @@ from .words import (
     slot_pairs,
     with_slots,
 )
+from .writing import write_output
 
 FORMATS = ("svg", "png", "pdf")
 
@@ -73,7 +74,7 @@ def dot_source(trace: Trace) -> str:
 def render(trace: Trace, path: Path) -> Path:
     """Writes the drawing in the format that the path's suffix names (.svg, .png, .pdf), and returns the path.
 
-    Raises RenderError for another suffix, if the program `dot` is missing or fails, or the file cannot be written.
+    Raises RenderError for another suffix, or if the program `dot` is missing or fails, and WritingError.
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in FORMATS:
@@ -88,10 +89,7 @@ def render(trace: Trace, path: Path) -> Path:
         ) from missing
     except graphviz.CalledProcessError as failed:
         raise RenderError(f"{path.name}: Graphviz could not draw it: {failed}") from failed
-    try:
-        path.write_bytes(drawing)
-    except OSError as error:
-        raise RenderError(f"{path}: cannot be written: {error.strerror}") from None
+    write_output(path, drawing)
     return path
 
 

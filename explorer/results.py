@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from ..properties.cases import Case, Question
+from .plausible import implausible
 from .storage import Recipe, Strict, TraceFileError, recipe_of, replay
 from .trace import Trace
 from .verify import Finding, Row, Run, Verdict, Weakness, held_of
@@ -86,12 +87,17 @@ def result_of(row: Row, case: Case) -> Result:
 
 
 def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
-    """The row of a case that has this result. Raises DraincheckError if the case's models do not take its runs."""
+    """The row of a case that has this result. Raises DraincheckError if the case's models do not take its runs.
+
+    One that was stored must also be plausible.
+    """
 
     def trace(run: SavedRun | None) -> Trace | None:
         return _trace(run, case) if run else None
 
-    _check_safe(result, case)
+    wrong = next(implausible(result, case), "") if stored else ""
+    if wrong:
+        raise TraceFileError(f"{case.profile} / {case.scenario}: no search finds this: {wrong}")
     found = [(each.verdict, _trace(each.run, case)) for each in result.findings]
     weak = [_trace(each, case) for each in result.weaknesses]
     held = trace(result.held)
@@ -113,18 +119,6 @@ def row_of(result: Result, case: Case, *, stored: bool = False) -> Row:
         held=held_of(case, [Finding(Verdict.LEAKS, held.subject, held)] if held else []),
         unasked=case.unasked or {},
     )
-
-
-def _check_safe(result: Result, case: Case) -> None:
-    """Raises TraceFileError if a result says SAFE, but its counts say that a property fails."""
-    if result.verdict is not Verdict.SAFE:
-        return
-    weak = {each.subject for each in result.weaknesses}
-    asked = {prop.name for question in _questions(case).values() for prop in question.check.properties} - weak
-    for run in (result.run, result.without_timer):
-        failing = sorted(name for name in asked if run and run.counts.get(name))
-        if failing:
-            raise TraceFileError(f"{case.profile} / {case.scenario}: SAFE, but {failing[0]} fails")
 
 
 def _questions(case: Case) -> dict[str, Question]:

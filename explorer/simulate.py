@@ -12,6 +12,7 @@ import click
 
 from .console import note, print_wide
 from .size_options import size_options
+from .writing import folder_for_output
 
 if TYPE_CHECKING:
     from ..properties.cases import Case, Question
@@ -90,6 +91,8 @@ def simulate(
     sizes = {"ranks": prefill_ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     chosen = {name: size for name, size in sizes.items() if size is not None}
     cases = _cases(profiles, scenarios, chosen, release_timer, timer)
+    if save:
+        folder_for_output(save)
     rows = _walk_all(cases, release_timer if timer is None else "any", plan)
     _print(rows, plan, as_json)
     if save:

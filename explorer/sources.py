@@ -14,6 +14,7 @@ from typing import BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from ..models.reading import opened
 from ..protocol.language.errors import DraincheckError
 
 STANDARD_INPUT = "-"
@@ -88,7 +89,7 @@ def _opened(source: str, timeout_seconds: float) -> Generator[BinaryIO]:
             with urlopen(Request(source, headers={"Accept": "text/plain"}), timeout=timeout_seconds) as answer:
                 yield answer
         else:
-            with Path(source).open("rb") as file:
+            with opened(Path(source), "a text") as file:
                 yield file
     except HTTPError as error:
         raise SourceError(f"{source}: the server answered {error.code} {error.reason}; expected metrics") from None

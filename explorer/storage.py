@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ..models.circumstances import Timer
 from ..models.profile import parse_profile
+from ..models.reading import read_bytes, read_text
 from ..models.scenario import Scenario
 from ..properties.cases import Case, drain_case, reference_case
 from ..properties.check import Check
@@ -18,8 +20,14 @@ from ..properties.given_back import all_given_back
 from ..properties.property import Probe, Promise, Property
 from ..protocol.language import DraincheckError
 from .trace import Trace, deadlock_trace, fault_trace, promise_trace, rerun, violation_trace, witness_trace
+from .writing import folder_for_output, write_output
 
 VERSION = 1
+MAX_BYTES = 2**22
+MAX_WORD = 80
+"""So many characters of a name, which may be of any length, are part of the name of a file."""
+
+EXPECTED = 'a trace, as "draincheck verify --save DIR" writes it'
 
 
 class TraceFileError(DraincheckError):
@@ -111,31 +119,37 @@ def recipe_of(trace: Trace) -> dict[str, Any]:
 
 
 def save(trace: Trace, folder: Path) -> Path:
-    """Writes a trace into a folder, which is made if needed; returns the file. Raises TraceFileError."""
-    name = re.sub(r"[^\w.=]+", "-", f"{trace.model}-{trace.subject}")
-    path = folder / f"{name}.trace.json"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump(trace), "utf-8")
-    except OSError as error:
-        raise TraceFileError(f"{path}: cannot be written: {error.strerror}") from None
+    """Writes a trace into a folder, and returns the file, which no other trace shares: its name has a checksum of it.
+
+    A file that is there already stays. Raises WritingError, and TraceFileError if it is another one.
+    """
+    content = dump(trace).encode()
+    words = (re.sub(r"[^\w.=]+", "-", each, flags=re.ASCII)[:MAX_WORD] for each in (trace.model, trace.subject))
+    path = folder / f"-{sha256(content).hexdigest()[:12]}-".join(words)
+    path = path.with_name(f"{path.name}.trace.json")
+    if not path.exists():
+        folder_for_output(folder)
+        write_output(path, content)
+    elif read_bytes(path, MAX_BYTES, EXPECTED) != content:
+        raise TraceFileError(f"{path}: is there already and holds something else; it is not overwritten")
     return path
 
 
 def load(path: Path) -> Trace:
-    """Reads a trace and executes it. Raises TraceFileError, also if the model does not take the run."""
+    """Reads a trace and executes it. Raises TraceFileError, also if the model does not take the run.
+
+    Raises ReadingError for what cannot be read as text.
+    """
+    text = read_text(path, MAX_BYTES, EXPECTED)
     try:
-        saved = SavedTrace.model_validate_json(path.read_bytes())
-    except OSError as error:
-        raise TraceFileError(f"{path}: cannot be read: {error.strerror}") from None
+        saved = SavedTrace.model_validate_json(text)
     except DraincheckError as error:
         raise TraceFileError(f"{path}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise TraceFileError(
-            f"{path}: no trace that this version can read: {place}: {first['msg']}; "
-            'traces are saved by "draincheck verify --save DIR"'
+            f"{path}: no trace that this version can read: {place}: {first['msg']}; expected is {EXPECTED}"
         ) from None
     return _execute(saved, path)
 

@@ -20,7 +20,7 @@ from llvmlite import ir  # pyright: ignore[reportMissingTypeStubs]
 from numba import njit, types  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from numba.extending import intrinsic  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
-from .kernel import compiled_loop
+from .loop_cache import compiled_loop
 from .native import FAULT_BIT, ORIGIN_SHIFT
 
 # Places in the array of numbers that `advance` reads and writes.

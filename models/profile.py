@@ -17,7 +17,7 @@ the knob's worse value, and the verdict says so.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
@@ -27,6 +27,7 @@ from typing import Any, cast
 
 from ..protocol.language import DraincheckError
 from ..protocol.roles.knobs import Knobs
+from .reading import TOML_BYTES, parse_toml, read_text
 
 UNKNOWN = "unknown"
 MAX_INHERITANCE = 8
@@ -199,38 +200,33 @@ def headlines() -> list[str]:
 
 
 def load_profile(name_or_path: str, depth: int = 0) -> Profile:
-    """A profile of the catalogue by name, or from a TOML file. Raises ProfileError."""
+    """A profile of the catalogue by name, or from a TOML file. Raises ProfileError and ReadingError."""
     if name_or_path in catalogue():
         origin = f"{name_or_path}.toml"
         text = files(FOLDER).joinpath(origin).read_text("utf-8")
     else:
         origin = name_or_path
         text = _read(name_or_path)
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProfileError(f"{origin}: this is no TOML: {error}") from None
-    return parse_profile(data, origin, depth)
+    data = parse_toml(text, origin)
+    return parse_profile(data, origin, _base(data, origin, depth))
 
 
 def _read(path: str) -> str:
-    if not path.endswith(".toml") and not Path(path).exists():
+    if not path.endswith(".toml") and not os.path.exists(path):
         known = list(catalogue())
         close = get_close_matches(path, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise ProfileError(
             f"{path}: no such profile{hint or '.'} Known are {', '.join(known)}, or a path to a TOML file"
         )
-    try:
-        return Path(path).read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ProfileError(f"{path}: the file is not UTF-8 text; a profile is a TOML file") from None
-    except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from None
+    return read_text(Path(path), TOML_BYTES, "a profile, which is a TOML file")
 
 
-def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profile:
-    """A profile from the data of its file. Raises ProfileError naming the first key that is wrong."""
+def parse_profile(data: Mapping[str, Any], origin: str, base: Profile | None = None) -> Profile:
+    """A profile from the data of its file, with the one that it inherits from. No other file is read.
+
+    Raises ProfileError naming the first key that is wrong.
+    """
     name, title = (_text(data, key, origin) for key in ("name", "title"))
     headline = data.get("headline", False)
     if not isinstance(headline, bool):
@@ -243,7 +239,8 @@ def parse_profile(data: Mapping[str, Any], origin: str, depth: int = 0) -> Profi
             close = get_close_matches(key, KNOBS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"knobs are {', '.join(KNOBS)}"
             raise ProfileError(f"{origin}: unknown knob {key}; {hint}")
-    base = _base(data, origin, depth)
+    if "inherits" in data and base is None:
+        raise ProfileError(f"{origin}: inherits belongs into a TOML file; elsewhere a profile has all of its knobs")
     settings: dict[str, Setting] = {}
     evidence: dict[str, str] = {}
     for key, spec in KNOBS.items():

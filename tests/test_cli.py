@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from click.testing import CliRunner, Result
 from draincheck.explorer.cli import main
 from draincheck.models.profile import load_profile
 from draincheck.models.scenario import DEFAULT, SCENARIOS
+from draincheck.protocol.language import DraincheckError
 
 NEWEST = "sglang-0.5.23-mooncake"
 
@@ -167,6 +170,8 @@ def damaged(tmp_path: Path, change: Any) -> Path:
         (lambda data: data.update(initial=[1, 2]), "does not begin in an initial state"),
         (lambda data: data.update(subject="nothing"), "nothing is no property"),
         (lambda data: data["source"]["profile"]["gen_tags"].update(value=3), "gen_tags.value is 3; allowed"),
+        (lambda data: data["source"]["profile"].update(inherits="/dev/zero"), "inherits belongs into a TOML file"),
+        (lambda data: data["source"]["prefill"].update(inherits="mine.toml"), "inherits belongs into a TOML file"),
         (lambda data: data["source"]["scenario"].update(chunks=0), "chunks is 0"),
         (
             lambda data: data["source"]["scenario"].update(chunks="x"),
@@ -235,11 +240,71 @@ def test_a_profile_may_have_any_name(tmp_path: Path, name: str) -> None:
     assert all(run("show", each).exit_code == 0 for each in saved)
 
 
-def test_results_are_printed_before_saving_fails(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["verify", "degrade", "simulate"])
+def test_the_folder_for_traces_is_tried_before_the_search(tmp_path: Path, command: str) -> None:
     (tmp_path / "file").write_text("", "utf-8")
-    result = run("verify", NEWEST, "--save", tmp_path / "file" / "traces")
+    result = run(command, NEWEST, "--save", tmp_path / "file" / "traces")
+    assert result.exit_code == 2 and not result.stdout
+    assert "cannot be written" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_results_are_printed_before_saving_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk may become full while the search runs; nothing is left under the final name then."""
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("verify", NEWEST, "--save", tmp_path / "traces", "--no-store")
     assert result.exit_code == 2
-    assert "CONDITIONAL" in result.stdout and "cannot be written" in result.stderr
+    assert "CONDITIONAL" in result.stdout and "cannot be written: No space left on device" in result.stderr
+    assert not list((tmp_path / "traces").iterdir())
+
+
+def test_no_saved_trace_takes_the_place_of_another(tmp_path: Path) -> None:
+    """Profiles of one name, names of odd characters, other sizes and timers: each trace has a file of its own."""
+    text = run("profile", "sglang-0.5.18-mooncake").stdout
+    named = [("same", text), ("same", run("profile", NEWEST).stdout), ("a/b", text), ("a b", text)]
+    expected = 0
+    for number, (name, profile) in enumerate(named):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(re.sub(r'^name = ".*"', f'name = "{name}"', profile, flags=re.MULTILINE), "utf-8")
+        for options in ([], ["--chunks", "1"]):
+            result = run("verify", path, "--scenario", "abort", *options, "--save", tmp_path / "traces")
+            expected += result.stderr.count("saved ")
+    saved = list((tmp_path / "traces").iterdir())
+    assert len({path.read_bytes() for path in saved}) == len(saved) > 10
+    assert expected >= len(saved)  # the same trace is the same file
+    assert all(run("show", path).exit_code == 0 for path in saved)
+
+
+def test_a_saved_trace_is_not_overwritten(tmp_path: Path) -> None:
+    arguments = ("verify", "sglang-0.5.18-mooncake", "--scenario", "abort", "--save", tmp_path)
+    first, second = run(*arguments), run(*arguments)
+    assert first.stderr == second.stderr and first.exit_code == second.exit_code == 1
+    (path,) = tmp_path.glob("*no_late_write.trace.json")
+    path.write_text("mine", "utf-8")
+    third = run(*arguments)
+    assert third.exit_code == 2 and path.read_text("utf-8") == "mine"
+    assert "holds something else; it is not overwritten" in third.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "degrade", "calibrate"])
+def test_every_command_that_keeps_results_keeps_them_where_it_is_told(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def stop(*_: Any, store: Any, **__: Any) -> Any:
+        asked.append(store and store.path("0" * 64).parents[1])
+        raise DraincheckError("enough")
+
+    for module in ("batch", "degradation", "calibration"):
+        monkeypatch.setattr(f"draincheck.explorer.{module}.verify_all", stop)
+    monkeypatch.setenv("DRAINCHECK_STORE", str(tmp_path / "by variable"))
+    for options in ((), ("--store", tmp_path / "by option"), ("--no-store",)):
+        assert "enough" in run(command, *options).stderr
+    assert asked == [tmp_path / "by variable", tmp_path / "by option", None]
 
 
 def test_a_terminal_without_arrows_gets_a_diagram_all_the_same() -> None:

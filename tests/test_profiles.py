@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from draincheck.models.profile import KNOBS, MODELLED, ProfileError, catalogue, load_profile, parse_profile
+from draincheck.models.reading import ReadingError
 
 NEWEST = "sglang-0.5.23-mooncake"
 
@@ -76,17 +77,17 @@ def test_bad_profiles(changes: dict[str, Any], message: str) -> None:
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"no such profile; did you mean sglang-0\.5\.23-mooncake"):
         load_profile("sglang-0.5.23-moncake")
-    with pytest.raises(ProfileError, match=r"gone\.toml: cannot be read: No such file"):
+    with pytest.raises(ReadingError, match=r"gone\.toml: cannot be read: No such file"):
         load_profile(str(tmp_path / "gone.toml"))
-    with pytest.raises(ProfileError, match="cannot be read: Is a directory"):
+    with pytest.raises(ReadingError, match="cannot be read: Is a directory"):
         load_profile(str(tmp_path))
     broken = tmp_path / "broken.toml"
     broken.write_text("name = ", "utf-8")
-    with pytest.raises(ProfileError, match=r"broken\.toml: this is no TOML"):
+    with pytest.raises(ReadingError, match=r"broken\.toml: this is no TOML"):
         load_profile(str(broken))
     binary = tmp_path / "binary.toml"
     binary.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ProfileError, match="is not UTF-8 text"):
+    with pytest.raises(ReadingError, match="is not UTF-8 text"):
         load_profile(str(binary))
 
 

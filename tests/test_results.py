@@ -22,7 +22,8 @@ from click.testing import CliRunner
 from draincheck.explorer import batch, identity, search
 from draincheck.explorer.batch import Status, verify_all
 from draincheck.explorer.cli import main
-from draincheck.explorer.identity import fingerprint, key_of
+from draincheck.explorer.identity import key_of
+from draincheck.explorer.plausible import implausible
 from draincheck.explorer.pool import available_cores
 from draincheck.explorer.results import result_of, row_of
 from draincheck.explorer.search import LEAST_MEMORY, Limits, memory_share
@@ -32,7 +33,9 @@ from draincheck.explorer.verify import Row, Run, Verdict, decide, verify
 from draincheck.models.profile import KNOBS, MODELLED, catalogue, load_profile
 from draincheck.models.scenario import ENDS, EVENTS, SCENARIOS, Scenario
 from draincheck.properties.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
+from draincheck.protocol import loaded
 from draincheck.protocol.language import DraincheckError
+from draincheck.protocol.loaded import FLOORS
 from pydantic import ValidationError
 from toys import ring
 
@@ -141,31 +144,32 @@ def test_each_case_of_the_catalogue_has_a_key() -> None:
 
 
 def test_every_source_file_is_part_of_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for floor in identity.FLOORS:
+    for floor in FLOORS:
         shutil.copytree(ROOT / floor, tmp_path / floor, ignore=shutil.ignore_patterns("__pycache__"))
 
     def there(name: str) -> Any:
-        return SimpleNamespace(__file__=str(tmp_path / name.split(".")[1] / "__init__.py"))
+        return SimpleNamespace(origin=str(tmp_path / name.split(".")[1] / "__init__.py"))
 
-    monkeypatch.setattr(identity, "import_module", there)
-    assert fingerprint.__wrapped__() == fingerprint()
-    seen = {fingerprint()}
+    monkeypatch.setattr(loaded, "find_spec", there)
+    digest = identity._digest.__wrapped__
+    seen = {identity._digest()}
+    assert digest() in seen
     for path in sorted(tmp_path.rglob("*.py")):
         before = path.read_text("utf-8")
         path.write_text(before + "# another line\n", "utf-8")
-        seen.add(fingerprint.__wrapped__())
+        seen.add(digest())
         path.write_text(before, "utf-8")
     (tmp_path / "models" / "more.py").write_text("", "utf-8")
-    seen.add(fingerprint.__wrapped__())
-    assert len(seen) == 2 + len([path for floor in identity.FLOORS for path in (ROOT / floor).rglob("*.py")])
+    seen.add(digest())
+    assert len(seen) == 2 + len([path for floor in FLOORS for path in (ROOT / floor).rglob("*.py")])
 
 
-def test_each_library_that_compiles_is_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("numba", "llvmlite", "numpy"):
+def test_each_library_that_computes_is_part_of_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numba", "llvmlite", "numpy", "scipy"):
         monkeypatch.setattr(identity, "version", lambda asked, name=name: "0" if asked == name else "1")
-        first = fingerprint.__wrapped__()
+        first = identity._digest.__wrapped__()
         monkeypatch.setattr(identity, "version", lambda asked: "1")
-        assert fingerprint.__wrapped__() != first
+        assert identity._digest.__wrapped__() != first
 
 
 def with_start(start: Callable[..., Any]) -> Case:
@@ -415,6 +419,110 @@ def test_a_damaged_file_counts_as_not_there_and_is_replaced(damage: Callable[[by
     assert row.stored and timeless(row) == timeless(fresh)
 
 
+def sealed(change: Callable[[dict[str, Any]], None]) -> Callable[[bytes], bytes]:
+    return rewritten(change, sealed=True)
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "fewer than no states": lambda data: data["run"].update(states=-5),
+    "one state": lambda data: data["run"].update(states=1),
+    "fewer transitions than states": lambda data: data["run"].update(transitions=data["run"]["states"] // 2),
+    "a depth without states": lambda data: data["run"].update(depth=data["run"]["states"]),
+    "a negative depth": lambda data: data["run"].update(depth=-1),
+    "no counts": lambda data: data["run"].update(counts={}),
+    "a count too few": lambda data: data["run"]["counts"].popitem(),
+    "a count of something else": lambda data: data["run"]["counts"].update(more=1),
+    "a count of more than all": lambda data: data["run"]["counts"].update(owned_once=10**9),
+    "a negative count": lambda data: data["run"]["counts"].update(owned_once=-1),
+    "a failure that nothing shows": lambda data: data["run"]["counts"].update(owned_once=1),
+    "no hits": lambda data: data["run"].update(hits={}),
+    "a hit too many": lambda data: data["run"]["hits"].update(land=data["run"]["hits"]["land"] + 1),
+    "hits of an unknown action": lambda data: data["run"]["hits"].update(jump=0),
+    "no bounds": lambda data: data["run"].update(bounds={}),
+    "other bounds": lambda data: data["run"]["bounds"].update(chunks="7"),
+    "another class of the run": lambda data: data["run"].update(verdict="DELAYS"),
+    "seconds that are no number": lambda data: data.update(seconds=float("nan")),
+    "seconds of a run that are no number": lambda data: data["run"].update(seconds=float("inf")),
+    "complete and cut short": lambda data: data["run"].update(complete=not data["run"]["complete"]),
+    "no witness": lambda data: data.update(witness=None if data["witness"] else data["findings"][0]["run"]),
+    "unfair actions": lambda data: data.update(unfair=["nobody"]),
+}
+OF_SAFE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a probe that was not reached": lambda data: data["run"]["counts"].update(reuse_after_drain=0),
+    "an action that never fired": lambda data: _move(data["run"]["hits"], "land", "arrive"),
+    "a search without the timer too many": lambda data: data.update(without_timer=data["run"]),
+}
+OF_CONDITIONAL: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "another class": lambda data: _reclass(data, "CORRUPTS"),
+    "findings dropped": lambda data: data.update(findings=[], verdict="SAFE"),
+    "the search without the timer is missing": lambda data: data.update(without_timer=None),
+    "the runs exchanged": lambda data: data.update(run=data["without_timer"], without_timer=data["run"]),
+    "the same finding twice": lambda data: data["findings"].append(data["findings"][0]),
+    "a witness as a finding": lambda data: data["findings"][0].update(run=data["witness"]),
+    "no failure counted": lambda data: data["run"]["counts"].update(no_late_write=0),
+}
+
+
+def _move(hits: dict[str, int], name: str, to: str) -> None:
+    hits[to] += hits[name]
+    hits[name] = 0
+
+
+def _reclass(data: dict[str, Any], verdict: str) -> None:
+    data.update(verdict=verdict)
+    data["run"].update(verdict=verdict)
+    data["findings"][0].update(verdict=verdict)
+
+
+@pytest.fixture(scope="module")
+def honest() -> dict[str, tuple[Case, Any]]:
+    """Cases with their results, by verdict."""
+    cases = [case_of(OLDEST), case_of(NEWEST), *cases_of(NEWEST, ["abort"], timer=False)]
+    found = [(case, result_of(verify(case), case)) for case in cases]
+    return {result.verdict.name: (case, result) for case, result in found}
+
+
+def forged(result: Any, change: Callable[[dict[str, Any]], Any]) -> Any:
+    data = result.model_dump()
+    change(data)
+    return type(result).model_validate(data)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "name"),
+    [
+        *((verdict, name) for verdict in ("CORRUPTS", "CONDITIONAL", "SAFE") for name in FORGERIES),
+        *(("SAFE", name) for name in OF_SAFE),
+        *(("CONDITIONAL", name) for name in OF_CONDITIONAL),
+    ],
+)
+def test_what_no_search_can_find_is_refused(honest: dict[str, tuple[Case, Any]], verdict: str, name: str) -> None:
+    case, result = honest[verdict]
+    assert not list(implausible(result, case))
+    try:
+        other = forged(result, {**FORGERIES, **OF_SAFE, **OF_CONDITIONAL}[name])
+    except ValidationError:
+        return
+    with pytest.raises(DraincheckError, match="no search finds this"):
+        row_of(other, case, stored=True)
+
+
+def test_whatever_a_search_finds_is_plausible() -> None:
+    for case in cases_of(NEWEST, ["node-failure", "lost-report", "split-status", "worker-death", "flush"]):
+        result = result_of(verify(case), case)
+        assert result.settled and not list(implausible(result, case))
+
+
+def test_a_forged_entry_is_searched_again_and_replaced(own_store: Path) -> None:
+    (case,) = cases_of(NEWEST, ["abort"], timer=False)
+    (fresh,) = verify_all([case], store=Store(own_store)).rows
+    (path,) = files_of(own_store)
+    for change in (FORGERIES["one state"], FORGERIES["seconds that are no number"], FORGERIES["no counts"]):
+        path.write_bytes(sealed(change)(path.read_bytes()))
+        (again,) = verify_all([case], store=Store(own_store)).rows
+        assert not again.stored and timeless(again) == timeless(fresh)
+
+
 def test_the_file_of_another_case_counts_as_not_there(own_store: Path) -> None:
     store = Store(own_store)
     mine, other = case_of(NEWEST), case_of(OLDEST)
@@ -444,11 +552,11 @@ def test_results_of_other_code_make_room(own_store: Path, monkeypatch: pytest.Mo
     old = Store(own_store)
     verify_all([case_of(OLDEST)], store=old)
     (old_file,) = files_of(own_store)
-    bystanders = [own_store / "notes.txt", own_store / "code-mine" / "x.json", own_store / "other" / old_file.name]
+    bystanders = [own_store / "notes.txt", own_store / "result-mine" / "x.json", own_store / "other" / old_file.name]
     for each in bystanders:
         each.parent.mkdir(exist_ok=True)
         each.write_text("mine", "utf-8")
-    for module in ("identity", "store"):
+    for module in ("identity", "entries"):
         monkeypatch.setattr(f"draincheck.explorer.{module}.fingerprint", lambda: "0123456789abcdef" * 4)
     new = Store(own_store)
     (row,) = verify_all([case_of(OLDEST)], store=new).rows

@@ -149,7 +149,7 @@ def test_a_step_that_breaks_the_rules_ends_the_search_with_its_values_and_a_run(
     assert found.faulty is not None and isinstance(found.faulty.fault, DomainFault)
     said = "leap(): at may hold 0 .. 9; 10 was assigned"
     assert not found.complete and found.stopped == f"a step breaks the language's rules: {said}"
-    row = verify(case(model))
+    row = verify(asked_of(model))
     assert row.verdict is Verdict.UNDETERMINED and row.reasons == (found.stopped,) and exit_code([row]) == 3
     assert row.trace is not None and row.trace.kind == "fault" and str(row.trace.violation) == f"{said} is false"
     assert found.path_to(found.faulty.position) == [(at,) for at in range(len(row.trace) + 1)]

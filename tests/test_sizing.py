@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 from draincheck.explorer import sizing_report
 from draincheck.explorer.cli import main
-from draincheck.explorer.durations import DurationsError, load_durations
+from draincheck.explorer.durations import load_durations
 from draincheck.explorer.quantities import (
     BYTES,
     BYTES_PER_SECOND,
@@ -57,6 +57,7 @@ from draincheck.properties.risk import (
     risk,
 )
 from draincheck.properties.risk import Path as AbortPath
+from draincheck.protocol.language import DraincheckError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
@@ -704,13 +705,13 @@ def test_the_interval_of_measured_ones_is_wider_at_its_lower_end_if_reuse_is_not
         ("1\n1e10\n", "line 2: 1e+10 is no duration; expected are 0 to 1,000,000,000 seconds"),
         ('1\n"2\n3"\n', "line 3: '2\\n3' is not a number"),
         ("1\n" + "9" * 200_000, "line 2: field larger than field limit"),
-        (b"1\n\xff\n", "byte 2 is not UTF-8"),
+        (b"1\n\xff\n", "line 2: is not UTF-8"),
         (b"1\n\x00\n", "line 2: '\\x00' is not a number"),
     ],
 )
 def test_bad_files_of_durations(tmp_path: Path, text: str | bytes, message: str) -> None:
     path = durations(tmp_path, text)
-    with pytest.raises(DurationsError) as error:
+    with pytest.raises(DraincheckError) as error:
         load_durations(path)
     assert message in str(error.value) and str(error.value).startswith(str(path))
     result = run("risk", "--durations", path, "--durations-from", "abort")
