@@ -5,7 +5,7 @@ Heavy modules are imported inside the commands, so that `--help` answers at once
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..protocol.language.errors import DraincheckError
-from .console import note, print_wide
+from .console import note, print_document, print_wide
+from .ending import exit_code_of
 from .explore import explore
 from .hold import hold
 from .operate import gate, metrics
@@ -40,16 +41,31 @@ SEARCHES_SHOWN = 8
 FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf", "pytest")
 
 
-class _Group(click.Group):
-    """Turns our errors into one line and their exit code."""
+COMPLETION = "_DRAINCHECK_COMPLETE"
+"""Set by a shell that asks click for completions."""
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs a command; a DraincheckError ends it with its message."""
-        try:
-            return super().invoke(ctx)
-        except DraincheckError as error:
-            click.echo(f"draincheck: {error}", err=True)
-            ctx.exit(error.exit_code)
+
+class _Group(click.Group):
+    """Ends with one line and an exit code that says what kind of end it is, whatever goes wrong; see `ending`."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs a command. In click's own way only for completions, and where the caller catches errors himself."""
+        if not standalone_mode or COMPLETION in os.environ:
+            return super().main(args, prog_name, complete_var, standalone_mode, **extra)
+        arguments = sys.argv[1:] if args is None else list(args)
+
+        def command() -> None:
+            with self.make_context(prog_name or "draincheck", list(arguments), **extra) as context:
+                self.invoke(context)
+
+        sys.exit(exit_code_of(command, as_json="--json" in arguments))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,7 +73,8 @@ class _Group(click.Group):
 def main() -> None:
     """Checks the abort/drain protocol that decides when a KV-cache slot is free.
 
-    Exit codes: 0 all as required, 1 a property fails, 2 the input is wrong, 3 undetermined.
+    Exit codes: 0 all as required, 1 a property fails, 2 the input is wrong, 3 undetermined, 70 an inner fault, 130
+    interrupted, 141 nobody reads the output any more.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -146,7 +163,7 @@ def verify(
     if as_json:
         from .report import document
 
-        click.echo(json.dumps(document(rows), indent=1))
+        print_document(document(rows))
     else:
         _print(rows, witness, traces or not everything)
         if not scenarios and "reference" not in profiles:
@@ -351,7 +368,7 @@ def history(as_json: bool) -> None:
             say(f"{number} of {len(everything)}: {change.name}")
             chapters.append(tell(change))
     if as_json:
-        click.echo(json.dumps(history_document(chapters), indent=1))
+        print_document(history_document(chapters))
     else:
         print_wide(history_table(chapters))
     sys.exit(0 if all(chapter.as_said for chapter in chapters) else 1)
@@ -374,7 +391,7 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
         store = None if no_store else _store(None)
         cells, trouble = fill(jobs=jobs or available_cores(), store=store, watch=watch)
     if as_json:
-        click.echo(json.dumps(calibration_document(cells), indent=1))
+        print_document(calibration_document(cells))
     else:
         print_wide(calibration_table(cells))
         for line in calibration_notes(cells):
@@ -411,7 +428,7 @@ def degrade(
         relations, trouble = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
     traces = [trace for each in relations for trace in each.traces]
     if as_json:
-        click.echo(json.dumps(relations_document(relations), indent=1))
+        print_document(relations_document(relations))
     else:
         from rich.console import Console
 
@@ -462,3 +479,6 @@ main.add_command(prove)
 main.add_command(simulate)
 main.add_command(explore)
 main.add_command(relate)
+
+if __name__ == "__main__":
+    main()

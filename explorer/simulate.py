@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import note, print_wide
+from .console import note, print_document, print_wide
 from .size_options import size_options
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def _print(rows: Sequence[Walked], plan: Plan, as_json: bool) -> None:
     from .simulation_report import document, legend, table
 
     if as_json:
-        click.echo(json.dumps(document(rows, plan), indent=1))
+        print_document(document(rows, plan))
         return
     from rich.console import Console
 
