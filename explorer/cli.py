@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +94,7 @@ def main() -> None:
     "--max-memory",
     type=float,
     metavar="GIB",
-    help="Give up at so much memory, for each search (default: 70 % of what is free, shared by the jobs).",
+    help="Give up before a process that searches has so much (default: 70 % of what is available, shared by the jobs).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
 @click.option(
@@ -160,10 +160,13 @@ def verify(
     store = None if no_store else _store(folder)
     batch = _run_cases(cases, Limits(max_states, max_seconds, memory), jobs or available_cores(), store)
     rows = batch.rows
+    cut = f"interrupted; {len(cases) - len(rows)} rows are not known" if batch.interrupted else ""
+    if cut and not rows:
+        raise KeyboardInterrupt(cut)
     if as_json:
         from .report import document
 
-        print_document(document(rows))
+        print_document(document(rows), cut)
     else:
         _print(rows, witness, traces or not everything)
         if not scenarios and "reference" not in profiles:
@@ -172,9 +175,8 @@ def verify(
         _save(rows, save)
     if store and store.trouble:
         click.echo(f"draincheck: results are not kept: {store.trouble}", err=True)
-    if len(rows) < len(cases):
-        click.echo(f"draincheck: {batch.trouble}; {len(cases) - len(rows)} rows are not known", err=True)
-        sys.exit(exit_code(rows) or 3)
+    if cut:
+        raise KeyboardInterrupt(cut)
     sys.exit(exit_code(rows))
 
 
@@ -363,14 +365,20 @@ def history(as_json: bool) -> None:
 
     chapters: list[Chapter] = []
     everything = changes()
-    with note() as say:
+    with note() as say, suppress(KeyboardInterrupt):
         for number, change in enumerate(everything, 1):
             say(f"{number} of {len(everything)}: {change.name}")
             chapters.append(tell(change))
+    missing = len(everything) - len(chapters)
+    cut = f"interrupted; {missing} changes are not told" if missing else ""
+    if cut and not chapters:
+        raise KeyboardInterrupt(cut)
     if as_json:
-        print_document(history_document(chapters))
+        print_document(history_document(chapters), cut)
     else:
         print_wide(history_table(chapters))
+    if cut:
+        raise KeyboardInterrupt(cut)
     sys.exit(0 if all(chapter.as_said for chapter in chapters) else 1)
 
 
@@ -389,15 +397,16 @@ def calibrate(jobs: int | None, no_store: bool, as_json: bool) -> None:
 
     with _progress() as watch:
         store = None if no_store else _store(None)
-        cells, trouble = fill(jobs=jobs or available_cores(), store=store, watch=watch)
+        cells, interrupted = fill(jobs=jobs or available_cores(), store=store, watch=watch)
+    cut = "interrupted; not all cells are known" if interrupted else ""
     if as_json:
-        print_document(calibration_document(cells))
+        print_document(calibration_document(cells), cut)
     else:
         print_wide(calibration_table(cells))
         for line in calibration_notes(cells):
             click.echo(line)
-    if trouble:
-        raise click.ClickException(f"{trouble}; not all cells are known")
+    if cut:
+        raise KeyboardInterrupt(cut)
     sys.exit(0 if all(cell.accounted_for for cell in cells) else 1)
 
 
@@ -425,10 +434,11 @@ def degrade(
     with _progress() as watch:
         chosen = [load_profile(name) for name in profiles or (catalogue() if everything else headlines())]
         store = None if no_store else _store(None)
-        relations, trouble = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
+        relations, interrupted = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
     traces = [trace for each in relations for trace in each.traces]
+    cut = "interrupted; not all relations are known" if interrupted else ""
     if as_json:
-        print_document(relations_document(relations))
+        print_document(relations_document(relations), cut)
     else:
         from rich.console import Console
 
@@ -442,8 +452,8 @@ def degrade(
 
         for trace in traces:
             click.echo(f"saved {save_trace(trace, save)}", err=True)
-    if trouble:
-        raise click.ClickException(f"{trouble}; not all relations are known")
+    if cut:
+        raise KeyboardInterrupt(cut)
     if any(each.earlier for each in relations):
         sys.exit(1)
     sys.exit(0 if all(each.known for each in relations) else 3)
@@ -479,6 +489,3 @@ main.add_command(prove)
 main.add_command(simulate)
 main.add_command(explore)
 main.add_command(relate)
-
-if __name__ == "__main__":
-    main()

@@ -54,7 +54,7 @@ def document_printed() -> bool:
     return _Output.document_begun
 
 
-def print_document(document: Mapping[str, object]) -> None:
-    """Prints the one JSON document of a command."""
+def print_document(document: Mapping[str, object], partial: str = "") -> None:
+    """Prints the one JSON document of a command. `partial` says why it does not hold all that was asked, if so."""
     _Output.document_begun = True
-    click.echo(json.dumps(document, indent=1))
+    click.echo(json.dumps({**document, "partial": partial} if partial else document, indent=1))

@@ -18,6 +18,7 @@ import click
 
 from ..protocol.language.errors import DraincheckError
 from .console import document_printed, forget_document, print_document
+from .interruption import heard
 
 WRONG_INPUT, UNDETERMINED, INNER_FAULT, INTERRUPTED, OUTPUT_CLOSED = 2, 3, 70, 130, 141
 """70 as sysexits.h's EX_SOFTWARE; 130 and 141 as a shell's for SIGINT and SIGPIPE."""
@@ -65,7 +66,7 @@ def exit_code_of(command: Callable[[], object], *, as_json: bool) -> int:
         _say("standard output is closed, so no answer could be given; send it to a file, or to /dev/null")
         return INNER_FAULT
     forget_document()
-    with _told_apart():
+    with _told_apart(), heard():
         try:
             return _run(command)
         except BaseException as error:  # nothing may leave with Python's own code, which is 1
@@ -129,7 +130,7 @@ def _told(error: BaseException) -> tuple[int, str]:
     if isinstance(error, DraincheckError):
         return error.exit_code, str(error)
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return INTERRUPTED, "interrupted; what was asked is not decided"
+        return INTERRUPTED, str(error) or "interrupted; what was asked is not decided"
     if isinstance(error, MemoryError):
         return UNDETERMINED, "UNDETERMINED: memory ran out; ask for less (smaller sizes, fewer jobs), or give more"
     if isinstance(error, OutputLost):

@@ -117,9 +117,11 @@ def explore(
     except KeyboardInterrupt:
         done.stopped = "interrupted"
     if as_json:
-        print_document(document(done))
+        print_document(document(done), "interrupted" if done.stopped == "interrupted" else "")
     else:
         click.echo("\n".join(_sentences(done)))
+    if done.stopped == "interrupted":
+        raise KeyboardInterrupt("interrupted; what is said is of the runs until then")
     sys.exit(1 if done.failure else 3)
 
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..properties.cases import DELAYS, INEQUALITY, LEAKS, WEAKNESSES, Case, Question
 from ..properties.check import Check
 from .liveness import Outcome, decide_promises
-from .search import Exploration, Limits, Progress, compile_check, never_fired, search
+from .search import (
+    INTERRUPTED,
+    OUT_OF_MEMORY,
+    Exploration,
+    Limits,
+    Progress,
+    SearchInterrupted,
+    compile_check,
+    never_fired,
+    search,
+)
 from .trace import Trace, deadlock_trace, follow, promise_trace, violation_trace, witness_trace
 
 
@@ -40,6 +51,9 @@ LOSSLESS = DELAYS | LEAKS | WEAKNESSES
 
 BEYOND = 2_000_000
 """Up to so many states the search goes on behind a loss of memory, to see what else fails."""
+
+INTERRUPTION = (INTERRUPTED,)
+"""The doubts of a case that Ctrl-C has ended."""
 
 Watch = Callable[[str, Progress], None]
 
@@ -122,12 +136,24 @@ class Row:
         return tuple(finding.trace for finding in self.findings) or ((self.stuck,) if self.stuck else ())
 
 
+class CaseInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a case was decided; `row` is what is known of it."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
     """Decides a case: with the release timer off; if no memory is lost, late enough; then at any moment.
 
-    Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
+    Raises DraincheckError if the model is declared wrongly, and for Ctrl-C, once the first search runs,
+    CaseInterrupted with what is known.
     """
-    off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
+    try:
+        off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
+    except MemoryError:
+        return undecided(case, OUT_OF_MEMORY[1])
     deciding, findings, doubts = off, off.findings, off.doubts
     unfair = off.question.check.unfair_actions if off.question.check.promises else None
     if _may_go_on(off, findings):
@@ -137,7 +163,10 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             try:
                 answer = _explore(case, asked, lost, limits, watch)
             except KeyboardInterrupt:  # while the model was traced or compiled
-                doubts = ("interrupted",)
+                doubts = INTERRUPTION
+                break
+            except MemoryError:
+                doubts = OUT_OF_MEMORY[1:]
                 break
             doubts = answer.doubts
             if asked.check.promises and answer.found.complete:
@@ -147,7 +176,10 @@ def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             findings = _together(findings, answer.findings)
             if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
                 break
-    return _row(case, findings, doubts, deciding, off, unfair)
+    row = _row(case, findings, doubts, deciding, off, unfair)
+    if doubts == INTERRUPTION:
+        raise CaseInterrupted(row)
+    return row
 
 
 _BADNESS = {verdict: place for place, verdict in enumerate(Verdict)}
@@ -167,7 +199,7 @@ def _together(findings: Sequence[Finding], more: Sequence[Finding]) -> tuple[Fin
 
 def _may_go_on(answer: _Answer, findings: Sequence[Finding]) -> bool:
     """Whether the next search can say more: nothing is lost yet, and this one went to its end."""
-    if any(each.verdict is Verdict.CORRUPTS for each in findings):
+    if answer.doubts == INTERRUPTION or any(each.verdict is Verdict.CORRUPTS for each in findings):
         return False
     return not answer.doubts or (bool(findings) and answer.finished)
 
@@ -201,11 +233,18 @@ def _explore(
 
     compiled = compile_check(question.check)
     until = {each.name for each in question.check.properties} - LOSSLESS
-    found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
+    outcomes, interrupted = dict[str, Outcome](), True
+    try:
+        found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
+    except SearchInterrupted as stopped:
+        found = stopped.found
     began = time.perf_counter()
-    outcomes = decide_promises(found, limits)
+    if found.stopped != INTERRUPTED:
+        with suppress(KeyboardInterrupt):
+            outcomes = decide_promises(found, limits)
+            interrupted = False
     seconds = found.seconds + time.perf_counter() - began
-    doubts = _doubts(question, found, outcomes)
+    doubts = INTERRUPTION if interrupted else _doubts(question, found, outcomes)
     return _Answer(question, found, _findings(question, found, outcomes, lost), doubts, seconds)
 
 
@@ -306,6 +345,26 @@ def _row(
         assumed=case.assumed or {},
         weaknesses=_weaknesses(off),
         unfair=unfair,
+    )
+
+
+def undecided(case: Case, reason: str) -> Row:
+    """The row of a case of which nothing is known, and why."""
+    question = case.timed or case.untimed
+    bounds = question.check.model.bounds
+    run = Run(Verdict.SAFE, 0, 0, 0, 0.0, False, reason, bounds, {}, {})
+    return Row(
+        profile=case.profile,
+        scenario=case.scenario,
+        verdict=Verdict.UNDETERMINED,
+        findings=(),
+        reasons=(reason,),
+        run=run,
+        without_timer=None,
+        seconds=0.0,
+        stuck=None,
+        witness=None,
+        assumed=case.assumed or {},
     )
 
 

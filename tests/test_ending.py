@@ -82,7 +82,7 @@ def test_a_fault_shows_where_it_came_from_if_asked(monkeypatch: pytest.MonkeyPat
 
 
 def shell(command: str) -> subprocess.CompletedProcess[str]:
-    program = f"{sys.executable} -m draincheck.explorer.cli"
+    program = f"{sys.executable} -m draincheck.explorer.start"
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command.replace("draincheck", program, 1)],
         capture_output=True, text=True, timeout=300,
