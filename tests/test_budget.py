@@ -117,7 +117,7 @@ def test_memory_that_cannot_be_had_is_undetermined(monkeypatch: pytest.MonkeyPat
     def nothing(*_: object) -> Any:
         raise MemoryError
 
-    (case,) = cases_of("sglang-0.5.23-mooncake", ["abort"], timer=False)
+    (case,) = cases_of("sglang-0.5.23-mooncake", ["abort"])
     monkeypatch.setattr(liveness, "_region", nothing)
     row = verify(case)
     assert row.verdict is Verdict.UNDETERMINED and "memory ran out" in row.reasons[0]
