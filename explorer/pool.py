@@ -20,7 +20,7 @@ from math import ceil
 from multiprocessing import connection, forkserver
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 from ..properties.cases import Case
 from ..protocol.language import DraincheckError
@@ -131,7 +131,7 @@ def _listen(worker: _Worker, crew: list[_Worker], take: Take, hear: Hear | None,
     key = worker.key
     assert key is not None
     try:
-        said = worker.line.recv()
+        said: Any = worker.line.recv()
     except (EOFError, OSError):
         crew.remove(worker)
         worker.line.close()
@@ -139,7 +139,8 @@ def _listen(worker: _Worker, crew: list[_Worker], take: Take, hear: Hear | None,
         return
     if isinstance(said, tuple):
         if hear:
-            hear(key, *said)
+            title, at = cast(tuple[str, Progress], said)
+            hear(key, title, at)
         return
     worker.key = None
     if isinstance(said, MemoryError):
