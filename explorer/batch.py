@@ -166,6 +166,7 @@ class _Running:
         listen = hear if self._watch else None
         try:
             lost = search_all(cases, limits, workers, take, listen)
+            self._progress.clear()
             for key in lost:
                 alone = replace(limits, memory=self._limits.memory or memory_share())
                 for fate in search_all({key: cases[key]}, alone, 1, take, listen).values():
