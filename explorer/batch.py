@@ -155,10 +155,10 @@ class _Running:
             self._progress[key] = (title, at)
             self._show(self._progress.values())
 
-        def take(key: str, result: Result) -> None:
+        def take(key: str, result: Result | None) -> None:
             group = groups[key]
             self._progress.pop(key, None)
-            if group in self.open and not (self._limits.memory is None and _short_of_memory(result)):
+            if result and group in self.open and not (self._limits.memory is None and _short_of_memory(result)):
                 self._fill(group, [row_of(result, self._cases[at]) for at in group.positions])
                 self._keep(key, result)
 
@@ -166,7 +166,6 @@ class _Running:
         listen = hear if self._watch else None
         try:
             lost = search_all(cases, limits, workers, take, listen)
-            self._progress.clear()
             for key in lost:
                 alone = replace(limits, memory=self._limits.memory or memory_share())
                 for fate in search_all({key: cases[key]}, alone, 1, take, listen).values():

@@ -36,8 +36,8 @@ GRACE_SECONDS = 1.0
 """How long interrupted workers may take to say what they know."""
 FIRST = f"{__package__}.fork_server"
 
-Take = Callable[[str, Result], None]
-"""Is given a key and its result; more than once if it was interrupted."""
+Take = Callable[[str, Result | None], None]
+"""Is given a key and its result, or None if its worker has died."""
 Hear = Callable[[str, str, Progress], None]
 """Is given a key, the title of a search for it, and where it is."""
 
@@ -136,6 +136,7 @@ def _listen(worker: _Worker, crew: list[_Worker], take: Take, hear: Hear | None,
         crew.remove(worker)
         worker.line.close()
         lost[key] = worker.fate
+        take(key, None)
         return
     if isinstance(said, tuple):
         if hear:
@@ -145,6 +146,7 @@ def _listen(worker: _Worker, crew: list[_Worker], take: Take, hear: Hear | None,
     worker.key = None
     if isinstance(said, MemoryError):
         lost[key] = OUT_OF_MEMORY[1]
+        take(key, None)
     elif isinstance(said, BaseException):
         raise said
     elif said is not None:
