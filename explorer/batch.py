@@ -13,7 +13,7 @@ from .pool import PoolError, search_all
 from .results import Result, result_of, row_of
 from .search import OUT_OF_MEMORY, Limits, Progress, memory_share
 from .store import Store
-from .verify import Row, decide, weigh
+from .verify import CaseInterrupted, Row, decide, undecided, weigh
 
 FEW = 16
 """So many cases are begun in this process: most are over before a worker has loaded its code."""
@@ -32,10 +32,15 @@ class Status:
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows that are known, in the order of the cases; `trouble` says why others are not."""
+    """What is known: a row for each case, or None where an interruption came first."""
 
-    rows: tuple[Row, ...]
-    trouble: str
+    found: tuple[Row | None, ...]
+    interrupted: bool
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The rows that are known, in the order of the cases."""
+        return tuple(row for row in self.found if row)
 
 
 def verify_all(
@@ -53,7 +58,7 @@ def verify_all(
     """
     everything = [each for case in cases for each in (case, *case.alternatives)]
     running = _Running(everything, limits, store, watch)
-    trouble = ""
+    interrupted = False
     try:
         running.recall()
         if jobs > 1:
@@ -62,20 +67,17 @@ def verify_all(
             running.search_side_by_side(jobs)
         running.search_here()
     except KeyboardInterrupt:
-        trouble = "interrupted"
-    except PoolError as error:
-        trouble = str(error)
-    return Batch(tuple(_weighed(cases, running.rows)), trouble)
+        interrupted = True
+    return Batch(tuple(_weighed(cases, running.rows)), interrupted)
 
 
-def _weighed(cases: Sequence[Case], rows: Sequence[Row | None]) -> Iterator[Row]:
-    """The row of each case that is known, from its own and those of its alternatives behind it."""
+def _weighed(cases: Sequence[Case], rows: Sequence[Row | None]) -> Iterator[Row | None]:
+    """The row of each case, from its own and those of its alternatives behind it; None where its own is not known."""
     at = 0
     for case in cases:
         own, others = rows[at], rows[at + 1 : at + 1 + len(case.alternatives)]
         at += 1 + len(case.alternatives)
-        if own:
-            yield weigh(case, own, [row for row in others if row])
+        yield weigh(case, own, [row for row in others if row]) if own else None
 
 
 class _TakesLong(Exception):
@@ -134,18 +136,26 @@ class _Running:
                 row = decide(case, self._limits, look)
             except _TakesLong:
                 return
-            others = group.positions[1:]
-            if group.key:
-                result = result_of(row, case)
-                self._fill(group, [row, *(row_of(result, self._cases[at]) for at in others)])
-                self._keep(group.key, result)
-            else:
-                self._fill(group, [row])
-            if "interrupted" in row.reasons:
-                raise KeyboardInterrupt
+            except CaseInterrupted as stopped:
+                self._found(group, stopped.row)
+                raise
+            self._found(group, row)
+
+    def _found(self, group: _Group, row: Row) -> None:
+        """Takes the row of a group's first case, and makes those of the equal ones."""
+        if group.key is None:
+            self._fill(group, [row])
+            return
+        first, *others = group.positions
+        result = result_of(row, self._cases[first])
+        self._fill(group, [row, *(row_of(result, self._cases[at]) for at in others)])
+        self._keep(group.key, result)
 
     def search_side_by_side(self, jobs: int) -> None:
-        """Searches in worker processes; leaves open what needs more memory than its share, or has no key."""
+        """Searches in worker processes; leaves open what needs more memory than its share, or has no key.
+
+        What a worker dies of is searched once more alone, in a worker of its own; then its rows say so.
+        """
         groups = {group.key: group for group in self.open if group.key}
         workers = min(jobs, len(groups))
         if workers < 2:
@@ -156,15 +166,24 @@ class _Running:
             self._progress[key] = (title, at)
             self._show(self._progress.values())
 
-        def take(key: str, result: Result) -> None:
+        def take(key: str, result: Result | None) -> None:
             group = groups[key]
             self._progress.pop(key, None)
-            if group in self.open and not (self._limits.memory is None and _short_of_memory(result)):
+            if result and group in self.open and not (self._limits.memory is None and _short_of_memory(result)):
                 self._fill(group, [row_of(result, self._cases[at]) for at in group.positions])
                 self._keep(key, result)
 
         cases = {key: self._cases[group.positions[0]] for key, group in groups.items()}
-        search_all(cases, limits, workers, take, hear if self._watch else None)
+        listen = hear if self._watch else None
+        try:
+            lost = search_all(cases, limits, workers, take, listen)
+            for key in lost:
+                alone = replace(limits, memory=self._limits.memory or memory_share())
+                for fate in search_all({key: cases[key]}, alone, 1, take, listen).values():
+                    reason = f"its search process died twice (at last: {fate}); it may need more memory than there is"
+                    self._fill(groups[key], [undecided(self._cases[at], reason) for at in groups[key].positions])
+        except PoolError:
+            return  # what is open is searched in this process
 
     def _fill(self, group: _Group, rows: Sequence[Row]) -> None:
         for position, row in zip(group.positions, rows, strict=True):

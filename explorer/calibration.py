@@ -47,12 +47,15 @@ def calibrate(
     jobs: int = 1,
     store: Store | None = None,
     watch: Callable[[Status], None] | None = None,
-) -> tuple[list[Cell], str]:
-    """The cells of all known bugs, and why some are missing if they are. Raises DraincheckError for wrong data."""
+) -> tuple[list[Cell], bool]:
+    """The cells of all known bugs, and whether an interruption made some of them missing.
+
+    Raises DraincheckError for wrong data.
+    """
     asked = [(bug, name, expected) for bug in known_bugs() for name, expected in cells_of(bug)]
     batch = verify_all([case_of(bug, name) for bug, name, _ in asked], limits, jobs=jobs, store=store, watch=watch)
-    cells = [_cell(*each, row) for each, row in zip(asked, batch.rows, strict=False)]
-    return cells, batch.trouble
+    cells = [_cell(*each, row) for each, row in zip(asked, batch.found, strict=True) if row]
+    return cells, batch.interrupted
 
 
 def case_of(bug: Bug, name: str) -> Case:

@@ -5,18 +5,18 @@ Heavy modules are imported inside the commands, so that `--help` answers at once
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..protocol.language.errors import DraincheckError
-from .console import note, print_wide
+from .console import note, print_document, print_wide
+from .ending import exit_code_of
 from .explore import explore
 from .hold import hold
 from .operate import gate, metrics
@@ -42,16 +42,31 @@ SEARCHES_SHOWN = 8
 FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf", "pytest")
 
 
-class _Group(click.Group):
-    """Turns our errors into one line and their exit code."""
+COMPLETION = "_DRAINCHECK_COMPLETE"
+"""Set by a shell that asks click for completions."""
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs a command; a DraincheckError ends it with its message."""
-        try:
-            return super().invoke(ctx)
-        except DraincheckError as error:
-            click.echo(f"draincheck: {error}", err=True)
-            ctx.exit(error.exit_code)
+
+class _Group(click.Group):
+    """Ends with one line and an exit code that says what kind of end it is, whatever goes wrong; see `ending`."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Runs a command. In click's own way only for completions, and where the caller catches errors himself."""
+        if not standalone_mode or COMPLETION in os.environ:
+            return super().main(args, prog_name, complete_var, standalone_mode, **extra)
+        arguments = sys.argv[1:] if args is None else list(args)
+
+        def command() -> None:
+            with self.make_context(prog_name or "draincheck", list(arguments), **extra) as context:
+                self.invoke(context)
+
+        sys.exit(exit_code_of(command, as_json="--json" in arguments))
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,7 +74,8 @@ class _Group(click.Group):
 def main() -> None:
     """Checks the abort/drain protocol that decides when a KV-cache slot is free.
 
-    Exit codes: 0 all as required, 1 a property fails, 2 the input is wrong, 3 undetermined.
+    Exit codes: 0 all as required, 1 a property fails, 2 the input is wrong, 3 undetermined, 70 an inner fault, 130
+    interrupted, 141 nobody reads the output any more.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -79,7 +95,7 @@ def main() -> None:
     "--max-memory",
     type=float,
     metavar="GIB",
-    help="Give up at so much memory, for each search (default: 70 % of what is free, shared by the jobs).",
+    help="Give up before a process that searches has so much (default: 70 % of what is available, shared by the jobs).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
 @store_options()
@@ -139,10 +155,13 @@ def verify(
         folder_for_output(save)
     batch = _run_cases(cases, Limits(max_states, max_seconds, memory), jobs or available_cores(), store)
     rows = batch.rows
+    cut = f"interrupted; {len(cases) - len(rows)} rows are not known" if batch.interrupted else ""
+    if cut and not rows:
+        raise KeyboardInterrupt(cut)
     if as_json:
         from .report import document
 
-        click.echo(json.dumps(document(rows), indent=1))
+        print_document(document(rows), cut)
     else:
         _print(rows, witness, traces or not everything)
         if not scenarios and "reference" not in profiles:
@@ -151,9 +170,8 @@ def verify(
     if save:
         _save(rows, save)
     say_what_is_not_kept(store)
-    if len(rows) < len(cases):
-        click.echo(f"draincheck: {batch.trouble}; {len(cases) - len(rows)} rows are not known", err=True)
-        sys.exit(exit_code(rows) or 3)
+    if cut:
+        raise KeyboardInterrupt(cut)
     sys.exit(exit_code(rows))
 
 
@@ -334,14 +352,20 @@ def history(as_json: bool) -> None:
 
     chapters: list[Chapter] = []
     everything = changes()
-    with note() as say:
+    with note() as say, suppress(KeyboardInterrupt):
         for number, change in enumerate(everything, 1):
             say(f"{number} of {len(everything)}: {change.name}")
             chapters.append(tell(change))
+    missing = len(everything) - len(chapters)
+    cut = f"interrupted; {missing} changes are not told" if missing else ""
+    if cut and not chapters:
+        raise KeyboardInterrupt(cut)
     if as_json:
-        click.echo(json.dumps(history_document(chapters), indent=1))
+        print_document(history_document(chapters), cut)
     else:
         print_wide(history_table(chapters))
+    if cut:
+        raise KeyboardInterrupt(cut)
     sys.exit(0 if all(chapter.as_said for chapter in chapters) else 1)
 
 
@@ -360,16 +384,17 @@ def calibrate(jobs: int | None, folder: Path | None, no_store: bool, as_json: bo
 
     with _progress() as watch:
         store = store_of(folder, no_store)
-        cells, trouble = fill(jobs=jobs or available_cores(), store=store, watch=watch)
+        cells, interrupted = fill(jobs=jobs or available_cores(), store=store, watch=watch)
+    cut = "interrupted; not all cells are known" if interrupted else ""
     if as_json:
-        click.echo(json.dumps(calibration_document(cells), indent=1))
+        print_document(calibration_document(cells), cut)
     else:
         print_wide(calibration_table(cells))
         for line in calibration_notes(cells):
             click.echo(line)
     say_what_is_not_kept(store)
-    if trouble:
-        raise click.ClickException(f"{trouble}; not all cells are known")
+    if cut:
+        raise KeyboardInterrupt(cut)
     sys.exit(0 if all(cell.accounted_for for cell in cells) else 1)
 
 
@@ -405,10 +430,11 @@ def degrade(
         store = store_of(folder, no_store)
         if save:
             folder_for_output(save)
-        relations, trouble = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
+        relations, interrupted = relate(chosen, jobs=jobs or available_cores(), store=store, watch=watch)
     traces = [trace for each in relations for trace in each.traces]
+    cut = "interrupted; not all relations are known" if interrupted else ""
     if as_json:
-        click.echo(json.dumps(relations_document(relations), indent=1))
+        print_document(relations_document(relations), cut)
     else:
         from rich.console import Console
 
@@ -423,8 +449,8 @@ def degrade(
         for trace in traces:
             click.echo(f"saved {save_trace(trace, save)}", err=True)
     say_what_is_not_kept(store)
-    if trouble:
-        raise click.ClickException(f"{trouble}; not all relations are known")
+    if cut:
+        raise KeyboardInterrupt(cut)
     if any(each.earlier for each in relations):
         sys.exit(1)
     sys.exit(0 if all(each.known for each in relations) else 3)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import click
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,3 +36,25 @@ def print_wide(shown: Table) -> None:
     endless = Console(width=10_000)
     width = Measurement.get(endless, endless.options, shown).maximum
     Console(width=max(console.width, width)).print(shown)
+
+
+class _Output:
+    """Whether the command has begun to print its document."""
+
+    document_begun = False
+
+
+def forget_document() -> None:
+    """A command begins: nothing is printed yet."""
+    _Output.document_begun = False
+
+
+def document_printed() -> bool:
+    """Whether a document was begun since `forget_document`."""
+    return _Output.document_begun
+
+
+def print_document(document: Mapping[str, object], partial: str = "") -> None:
+    """Prints the one JSON document of a command. `partial` says why it does not hold all that was asked, if so."""
+    _Output.document_begun = True
+    click.echo(json.dumps({**document, "partial": partial} if partial else document, indent=1))

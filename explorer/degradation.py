@@ -60,13 +60,18 @@ def relate(
     jobs: int = 1,
     store: Store | None = None,
     watch: Callable[[Status], None] | None = None,
-) -> tuple[list[Relation], str]:
-    """The relations of each profile, and why some are missing if they are. Raises DraincheckError for bad input."""
+) -> tuple[list[Relation], bool]:
+    """The relations of each profile, and whether an interruption made some of them missing.
+
+    Raises DraincheckError for bad input.
+    """
     asked = [(profile, name, case) for profile in profiles for name, case in relation_cases(profile).items()]
     batch = verify_all([case for _, _, case in asked], limits, jobs=jobs, store=store, watch=watch)
-    rows = {(profile.name, name): row for (profile, name, _), row in zip(asked, batch.rows, strict=False)}
-    pairs = [(profile.name, name) for profile, name, _ in asked if name and (profile.name, name) in rows]
-    return [Relation(profile, name, rows[profile, ""], rows[profile, name]) for profile, name in pairs], batch.trouble
+    rows = {(profile.name, name): row for (profile, name, _), row in zip(asked, batch.found, strict=True) if row}
+    cut = batch.interrupted
+    pairs = [(profile.name, name) for profile, name, _ in asked if name]
+    both = [pair for pair in pairs if pair in rows and (pair[0], "") in rows]
+    return [Relation(profile, name, rows[profile, ""], rows[profile, name]) for profile, name in both], cut
 
 
 def relations_table(relations: Sequence[Relation]) -> Table:

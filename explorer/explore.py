@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import note
+from .console import note, print_document
 from .size_options import size_options
 
 if TYPE_CHECKING:
@@ -117,7 +116,12 @@ def explore(
                 _ = done.failure.trace
     except KeyboardInterrupt:
         done.stopped = "interrupted"
-    click.echo(json.dumps(document(done), indent=1) if as_json else "\n".join(_sentences(done)))
+    if as_json:
+        print_document(document(done), "interrupted" if done.stopped == "interrupted" else "")
+    else:
+        click.echo("\n".join(_sentences(done)))
+    if done.stopped == "interrupted":
+        raise KeyboardInterrupt("interrupted; what is said is of the runs until then")
     sys.exit(1 if done.failure else 3)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +27,7 @@ from ..properties.hold_inequality import (
     parse_interval,
     shown,
 )
+from .console import print_document
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,7 +107,7 @@ def hold(
     causes = list(Cause) if cause == ALL else [Cause(cause)]
     asked = [_decided(loaded, Situation(loaded.knobs, each, notification, arrive, alone), intervals) for each in causes]
     if as_json:
-        click.echo(json.dumps(document(loaded, asked, intervals), indent=1))
+        print_document(document(loaded, asked, intervals))
     else:
         _print(loaded, asked)
     sys.exit(EXIT_CODES[worst(each.answer for each in asked)])
@@ -401,7 +401,7 @@ def _theorem(profile: str | None, as_json: bool) -> None:
 
     theorem = prove()
     if as_json:
-        click.echo(json.dumps(theorem_document(theorem), indent=1))
+        print_document(theorem_document(theorem))
     else:
         for line in theorem_lines(theorem):
             click.echo(line)

@@ -21,7 +21,7 @@ from scipy.sparse import csgraph  # pyright: ignore[reportMissingTypeStubs]
 
 from ..models.model import Values
 from ..protocol.language import Instance
-from .search import Exploration, Limits, StateGraph
+from .search import OUT_OF_MEMORY, Exploration, Limits, StateGraph
 
 STATES_AT_ONCE = 1 << 12
 MARKS_AT_ONCE = 1 << 20
@@ -91,7 +91,7 @@ class _Region:
 def decide_promises(found: Exploration, limits: Limits = Limits()) -> dict[str, Outcome]:  # noqa: B008 - frozen
     """Decides the promises of a check, once its search is over; the time limit holds for each promise.
 
-    A promise is undecided if not all states were expanded, if a limit is reached, or after Ctrl-C.
+    A promise is undecided if not all states were expanded, or if a limit is reached.
     """
     return {promise.name: _decide(found, number, limits) for number, promise in enumerate(found.check.promises)}
 
@@ -105,8 +105,8 @@ def _decide(found: Exploration, number: int, limits: Limits) -> Outcome:
         lasso = _lasso(found, region) if len(region.positions) else None
     except _GivenUp as reason:
         return Outcome(unknown=str(reason))
-    except KeyboardInterrupt:
-        return Outcome(unknown="interrupted")
+    except MemoryError:
+        return Outcome(unknown=OUT_OF_MEMORY[1])
     return Outcome(len(region.positions), len(region.sources), lasso)
 
 

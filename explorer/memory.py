@@ -54,9 +54,10 @@ class Ahead:
         self._distance = distance
         self._asked = 0
 
-    def use(self, in_use: int) -> None:
-        """Says how many bytes from the start are in use; asks for more pages if they come near the end."""
-        until = min(self._array.nbytes, in_use + self._distance)
+    def use(self, in_use: int, most: int) -> None:
+        """Says how many bytes from the start are in use, and how many may be at most; asks for more pages if they come
+        near the end."""
+        until = min(self._array.nbytes, most, in_use + self._distance)
         if in_use < PIECE or until - self._asked < self._distance // 2 or (os.cpu_count() or 1) < 2:
             return
         page = mmap.PAGESIZE

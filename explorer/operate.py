@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -11,6 +10,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import click
+
+from .console import print_document
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -138,7 +139,7 @@ def gate(
         missing += [] if more else [name]
     result = judge_pools(found, demand, missing)
     if as_json:
-        click.echo(json.dumps(gate_document(result, demand), indent=1))
+        print_document(gate_document(result, demand))
     else:
         _print(gate_table(result) if result.fits else None, gate_sentences(result, demand))
     sys.exit(EXIT_CODES[result.verdict])
@@ -244,7 +245,7 @@ def metrics(
     scrapes = [_scrape(each, timeout) for each in (source, second) if each is not None]
     reading = _reading(scrapes, Thresholds(min_drained, max_p99, max_held, idle_ok), interval)
     if as_json:
-        click.echo(json.dumps(metrics_document(reading), indent=1))
+        print_document(metrics_document(reading))
     else:
         _print(metrics_table(reading) if reading.report.ranks else None, metrics_sentences(reading))
     sys.exit(EXIT_CODES[reading.report.health])

@@ -6,6 +6,7 @@ A breadth-first search needs nothing else: the frontier is a range of positions,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,17 @@ class Partition:
         self._slots = np.zeros(1 << self._bits, U64)
         self._larger: np.ndarray[Any, Any] | None = None
         self._out = np.empty(BATCH * self._successors * (width + 1), U64)
+        self._beside = self._out.nbytes + 8 * (RECENT_STATES * width + BATCH * self._successors)
         # No state has all bits set: see packing_of.
         self._recent = np.full(RECENT_STATES * width, 2**64 - 1, U64)
         self.hits = np.zeros(max(1, instances), np.int64)
         self.numbers = np.zeros(kernel.NUMBERS, np.int64)
 
     def _reserve(self, memory: int) -> int:
-        """Reserves address space for as many states as the memory can hold; pages are used when touched."""
+        """Reserves address space for as many states as the memory can hold; pages are used when touched.
+
+        Raises MemoryError where there is not even some.
+        """
         capacity = min(MAX_STATES, memory // (8 * self.width + 4 + round(8 / LOAD)))
         while True:
             try:
@@ -150,7 +155,7 @@ class Partition:
         """
         self._get_memory_ready()
         while True:
-            limit = min(self.capacity, int((1 << self._bits) * LOAD))
+            limit = min(self.capacity, int((1 << self._bits) * LOAD), self._room(self._slots.nbytes))
             reason = kernel.advance(
                 native.expand, native.terminal, self._states, self._parents, self._slots, self._shift,
                 self._shape, self._successors, until, limit, BATCH, self._out, self._recent, self.hits, self.numbers,
@@ -158,25 +163,33 @@ class Partition:
             if reason != kernel.FULL or not self._grow():
                 return int(reason)
 
+    def _room(self, slots: int) -> int:
+        """How many states fit into the memory beside so many bytes of slots."""
+        return (self.memory - self._beside - slots) // (8 * self.width + 4)
+
     def _get_memory_ready(self) -> None:
         """Asks for the pages of the next states, and for the next table of slots when this one is nearly full."""
-        count = self.count
+        count, room = self.count, self._room(self._slots.nbytes)
         for ahead, size in zip(self._ahead, (8 * self.width, 4), strict=True):
-            ahead.use(count * size)
+            ahead.use(count * size, room * size)
         if self._larger is None and count > int((1 << self._bits) * LOAD * NEARLY_FULL) and self._can_grow():
-            self._larger = np.zeros(2 << self._bits, U64)
-            Ahead(self._larger, self._larger.nbytes).use(PIECE)
+            with suppress(MemoryError):  # it is tried again when there is no other way
+                self._larger = np.zeros(2 << self._bits, U64)
+                Ahead(self._larger, self._larger.nbytes).use(PIECE, self._larger.nbytes)
 
     def _can_grow(self) -> bool:
-        """Whether a larger table of slots would help, and there is memory for it."""
-        full = int((1 << self._bits) * LOAD) < self.capacity
-        return full and self.bytes_used + (16 << self._bits) <= self.memory
+        """Whether a larger table of slots would help, and there is memory for it beside this one."""
+        full = int((1 << self._bits) * LOAD) < min(self.capacity, self._room(16 << self._bits))
+        return full and self.count <= self._room(24 << self._bits)
 
     def _grow(self) -> bool:
         """Doubles the table of slots; False if that does not help or would need too much memory."""
         if not self._can_grow():
             return False
-        larger = np.zeros(2 << self._bits, U64) if self._larger is None else self._larger
+        try:
+            larger = np.zeros(2 << self._bits, U64) if self._larger is None else self._larger
+        except MemoryError:
+            return False
         if not kernel.double(self._slots, larger, self._bits):
             larger[:] = 0
             kernel.enter(self._states, larger, np.uint64(63 - self._bits), self._shape, self.count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..protocol.language.errors import DraincheckError
-from .console import note, print_wide
+from .console import note, print_document, print_wide
 from .status_update import assumption, words
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def prove(
         results = _endless(profile, ranks or default, slots, chosen, lemmas, names, limits, simple_path)
     assumed = {} if profile == "reference" else _assumed(profile, scenarios)
     if as_json:
-        click.echo(json.dumps(document(profile, assumed, results), indent=1))
+        print_document(document(profile, assumed, results))
     else:
         _print(profile, results)
         for knob, value in assumed.items():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import note, print_wide
+from .console import note, print_document, print_wide
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,7 +46,7 @@ def relate(
         loaded = load_profile(profile)
         relations = find(loaded, names, Limits(states=max_states, seconds=max_seconds), say)
     if as_json:
-        click.echo(json.dumps(document(profile, relations), indent=1))
+        print_document(document(profile, relations))
     else:
         _print(relations)
     sys.exit(EXIT_CODES[worst(relations)])

@@ -15,12 +15,13 @@ from ..models.model import Model, Values
 from ..properties.check import Check
 from ..protocol.language import DeclarationError, ModelFault
 from . import kernel
+from .budget import available_address_space, available_memory, process_memory
 from .native import MAX_PREDICATES, Native, compile_native, emit
 from .packing import Packing, packing_of
 from .partition import Edges, Positions
 from .second_net import Executed, OneState, execute_again, only_compiled, sample
 from .tracer import Answer, most_successors, trace
-from .visited import VisitedSet, available_memory
+from .visited import VisitedSet
 
 CHUNK = 1 << 16
 STEPS_AT_ONCE = 1 << 22
@@ -28,18 +29,25 @@ STEPS_AT_ONCE = 1 << 22
 PROGRESS_SECONDS = 0.1
 MEMORY_SHARE = 0.7
 LEAST_MEMORY = 16 << 20
-OUT_OF_MEMORY = "memory limit of"
+RESERVE = 64 << 20
+"""Bytes of a process's limit that are not for states: code is compiled, and traces are made."""
+OUT_OF_MEMORY = ("memory limit of", "memory ran out")
 """How the reason begins why a search without memory stopped."""
 BROKEN_RULES = "a step breaks the language's rules"
 """How the reason begins why a search met a fault of the model."""
 INTERRUPTED = "interrupted"
+"""The reason where Ctrl-C ended a search."""
 OPTIMISE_FROM = 3_000_000
 """States from which on optimised code is worth waiting for."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to give up. `memory` is in bytes (default: 70 % of what is free), `seconds` in wall-clock time."""
+    """When to give up. `seconds` are wall-clock time, `memory` bytes.
+
+    The limit of memory is one for the process: what it has already, before the search begins, counts. Without it a
+    search takes up to 70 % of what is available.
+    """
 
     states: int | None = None
     seconds: float | None = None
@@ -126,6 +134,14 @@ class Exploration:
         return not self.stopped
 
 
+class SearchInterrupted(KeyboardInterrupt):
+    """Ctrl-C in the midst of a search; `found` is what it found until then."""
+
+    def __init__(self, found: Exploration) -> None:
+        super().__init__()
+        self.found = found
+
+
 @dataclass(frozen=True)
 class Compiled:
     """A check as LLVM IR, ready to be searched any number of times.
@@ -184,8 +200,8 @@ def search(
     """Explores every reachable state, breadth first.
 
     The search ends at the first state that violates one of the properties named in `until` (default: any), but not
-    before `beyond` states are found; an empty collection makes it go on to the end and count. Ctrl-C ends it with
-    what is known, and so does a step that breaks the language's rules.
+    before `beyond` states are found; an empty collection makes it go on to the end and count. So does a step that
+    breaks the language's rules. Raises SearchInterrupted for Ctrl-C, with what is known.
     """
     compiled = check if isinstance(check, Compiled) else compile_check(check)
     ends = {each.name for each in compiled.check.properties} if until is None else set(until)
@@ -193,8 +209,15 @@ def search(
 
 
 def memory_share(searches: int = 1) -> int:
-    """Bytes for each of so many searches at a time: together 70 % of what is free, but enough to begin with."""
+    """Bytes for each of so many searches at a time: together 70 % of what is available, but enough to begin with."""
     return max(LEAST_MEMORY, int(available_memory() * MEMORY_SHARE / searches))
+
+
+def _memory_for_states(limits: Limits) -> int:
+    if limits.memory is None:
+        return memory_share()
+    left = min(limits.memory - process_memory() - RESERVE, int(available_address_space() * MEMORY_SHARE))
+    return max(LEAST_MEMORY, left)
 
 
 class _Search:
@@ -214,8 +237,9 @@ class _Search:
         self._ends = ends
         self._beyond = beyond
         self._progress = progress
-        memory = limits.memory or memory_share()
         self._native = compiled.quick
+        memory = _memory_for_states(limits)
+        self._memory = limits.memory or memory
         self._visited = VisitedSet(compiled.packing.words, len(self._model.instances), compiled.successors, memory)
         self._result = Exploration(
             compiled.check, path_to=self._path_to, state_at=self._state_at, position_of=self._position_of
@@ -238,12 +262,15 @@ class _Search:
             result.stopped = self._levels()
         except KeyboardInterrupt:
             result.stopped = INTERRUPTED
+        except MemoryError:
+            result.stopped = OUT_OF_MEMORY[1]
         self._finish()
-        if result.stopped != INTERRUPTED:
-            try:
-                self._execute_again()
-            except KeyboardInterrupt:
-                result.stopped = INTERRUPTED
+        if result.stopped == INTERRUPTED:
+            raise SearchInterrupted(result)
+        try:
+            self._execute_again()
+        except KeyboardInterrupt:
+            raise SearchInterrupted(result) from None
         return result
 
     def _execute_again(self) -> None:
@@ -281,7 +308,7 @@ class _Search:
         if found:
             return found
         if reason == kernel.FULL:
-            return f"{OUT_OF_MEMORY} {visited.memory / 2**20:,.0f} MiB reached"
+            return f"{OUT_OF_MEMORY[0]} {self._memory / 2**20:,.0f} MiB reached"
         seconds = time.perf_counter() - self._started
         if self._progress and time.perf_counter() - self._shown >= PROGRESS_SECONDS:
             self._shown = time.perf_counter()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import note, print_wide
+from .console import note, print_document, print_wide
 from .size_options import size_options
 from .writing import folder_for_output
 
@@ -83,6 +82,7 @@ def simulate(
 
     Exit codes: 1 a property fails, 2 the input is wrong, 3 nothing was found, which decides nothing.
     """
+    from .simulation_report import exit_code
     from .swarm import Plan, Scheduler
 
     if steps is None and seconds is None:
@@ -94,10 +94,17 @@ def simulate(
     if save:
         folder_for_output(save)
     rows = _walk_all(cases, release_timer if timer is None else "any", plan)
-    _print(rows, plan, as_json)
+    cut = ""
+    if len(rows) < len(cases) or rows[-1].simulation.stopped == "interrupted":
+        cut = f"interrupted; {len(cases) - len(rows)} rows are not known"
+    if cut and not rows:
+        raise KeyboardInterrupt(cut)
+    _print(rows, plan, as_json, cut)
     if save:
         _save(rows, save)
-    _leave(rows, len(cases))
+    if cut:
+        raise KeyboardInterrupt(cut)
+    sys.exit(exit_code(rows))
 
 
 def _cases(
@@ -163,11 +170,11 @@ def _progress(say: Callable[[str], None], title: str) -> Callable[[Simulation], 
     return progress
 
 
-def _print(rows: Sequence[Walked], plan: Plan, as_json: bool) -> None:
+def _print(rows: Sequence[Walked], plan: Plan, as_json: bool, cut: str) -> None:
     from .simulation_report import document, legend, table
 
     if as_json:
-        click.echo(json.dumps(document(rows, plan), indent=1))
+        print_document(document(rows, plan), cut)
         return
     from rich.console import Console
 
@@ -190,11 +197,3 @@ def _save(rows: Sequence[Walked], folder: Path) -> None:
     for row in rows:
         for trace in row.traces:
             click.echo(f"saved {save(trace, folder)}", err=True)
-
-
-def _leave(rows: Sequence[Walked], asked: int) -> None:
-    from .simulation_report import exit_code
-
-    if any(row.simulation.stopped == "interrupted" for row in rows) or len(rows) < asked:
-        click.echo(f"draincheck: interrupted; {asked - len(rows)} rows are not known", err=True)
-    sys.exit(exit_code(rows))

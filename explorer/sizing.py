@@ -5,7 +5,6 @@ The defaults are the assumptions of the article "When Is a KV Cache Slot Actuall
 
 from __future__ import annotations
 
-import json
 import sys
 from fractions import Fraction
 from itertools import product
@@ -17,7 +16,7 @@ from click.core import ParameterSource
 
 from ..properties.ranges import Range
 from ..protocol.language.errors import DraincheckError
-from .console import note, print_wide
+from .console import note, print_document, print_wide
 from .quantities import (
     BYTES,
     BYTES_PER_SECOND,
@@ -117,7 +116,7 @@ def size(
         found += costs(loads, mixed=dead_share is not None)
     assumed = _assumptions(ctx)
     if as_json:
-        click.echo(json.dumps(size_document(found, assumed), indent=1))
+        print_document(size_document(found, assumed))
     else:
         _print(size_table(found), [*_assumption_lines(assumed), *size_lines(found)])
     sys.exit(1 if any(cost.judged and cost.fits in ("never", "sometimes") for cost in found) else 0)
@@ -287,7 +286,7 @@ def risk(
     with note() as say:
         found = estimates(asked, trials, seed, float(confidence), say)
     if as_json:
-        click.echo(json.dumps(risk_document(found, assumed), indent=1))
+        print_document(risk_document(found, assumed))
     else:
         _print(risk_table(found), [*_assumption_lines(assumed), *risk_lines(found)])
     if plot:

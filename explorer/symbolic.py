@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib import import_module
 from typing import Any, TypeAlias, cast
 
 from ..models.model import Model, Values
 from ..properties.property import Property
+from ..properties.solver import library
 from .expression import ENDLESS, Expression, Value
 from .tracer import Answer, Choice, Command, Decision, Fault, Tree, Update, trace
 
-z3: Any = import_module("z3")  # it has no type annotations
+z3: Any = library()
 Term: TypeAlias = Any
 """A term of Z3, or a plain number."""
 Frame: TypeAlias = tuple[Term, ...]

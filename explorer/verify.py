@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -11,7 +12,17 @@ from ..properties.cases import DELAYS, INEQUALITY, LEAKS, LEFT_TO_THE_TIMER, WEA
 from ..properties.check import Check
 from ..properties.progress import Kept, kept_by_holds
 from .liveness import Outcome, decide_promises
-from .search import Exploration, Limits, Progress, compile_check, never_fired, search
+from .search import (
+    INTERRUPTED,
+    OUT_OF_MEMORY,
+    Exploration,
+    Limits,
+    Progress,
+    SearchInterrupted,
+    compile_check,
+    never_fired,
+    search,
+)
 from .trace import Trace, deadlock_trace, fault_trace, follow, promise_trace, violation_trace, witness_trace
 
 
@@ -41,6 +52,9 @@ LOSSLESS = DELAYS | LEAKS | WEAKNESSES
 
 BEYOND = 2_000_000
 """Up to so many states the search goes on behind a loss of memory, to see what else fails."""
+
+INTERRUPTION = (INTERRUPTED,)
+"""The doubts of a case that Ctrl-C has ended."""
 
 Watch = Callable[[str, Progress], None]
 
@@ -161,12 +175,27 @@ class Row:
         return (*(finding.trace for finding in self.findings), *((self.stuck,) if self.stuck and ends else ()))
 
 
+class CaseInterrupted(KeyboardInterrupt):
+    """Ctrl-C while a case was decided; `row` is what is known of it."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+
 def verify(case: Case, limits: Limits = Limits(), watch: Watch | None = None) -> Row:  # noqa: B008 - frozen
     """Decides a case, and whether its verdict rests on what is unknown.
 
-    Raises DraincheckError if the model is declared wrongly. Ctrl-C gives UNDETERMINED, once the first search runs.
+    Raises DraincheckError if the model is declared wrongly, and for Ctrl-C, once the first search runs,
+    CaseInterrupted with what is known.
     """
-    rows = [decide(each, limits, watch) for each in (case, *case.alternatives)]
+    rows: list[Row] = []
+    for each in (case, *case.alternatives):
+        try:
+            rows.append(decide(each, limits, watch))
+        except CaseInterrupted as stopped:
+            rows.append(stopped.row)
+            raise CaseInterrupted(weigh(case, rows[0], rows[1:])) from None
     return weigh(case, rows[0], rows[1:])
 
 
@@ -175,7 +204,10 @@ def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
 
     A hold that does not end without a timer is a finding where there is no timer. Raises as verify does.
     """
-    off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
+    try:
+        off = _explore(case, case.untimed, Verdict.CORRUPTS, limits, watch, beyond=BEYOND)
+    except MemoryError:
+        return undecided(case, OUT_OF_MEMORY[1])
     deciding, findings, doubts = off, off.findings, off.doubts
     if case.timed:
         promises = {each.name for each in case.untimed.check.promises}
@@ -188,7 +220,10 @@ def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             try:
                 answer = _explore(case, asked, lost, limits, watch)
             except KeyboardInterrupt:  # while the model was traced or compiled
-                doubts = (*doubts, "interrupted")
+                doubts = (*doubts, INTERRUPTED)
+                break
+            except MemoryError:
+                doubts = (*doubts, OUT_OF_MEMORY[1])
                 break
             doubts = (*doubts, *answer.doubts)
             if asked.check.promises and answer.found.complete:
@@ -198,7 +233,10 @@ def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             findings = _together(findings, answer.findings)
             if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
                 break
-    return _row(case, findings, tuple(dict.fromkeys(doubts)), deciding, off, unfair)
+    row = _row(case, findings, tuple(dict.fromkeys(doubts)), deciding, off, unfair)
+    if INTERRUPTED in doubts:
+        raise CaseInterrupted(row)
+    return row
 
 
 def weigh(case: Case, row: Row, others: Sequence[Row]) -> Row:
@@ -254,7 +292,7 @@ def _together(findings: Sequence[Finding], more: Sequence[Finding]) -> tuple[Fin
 
 def _may_go_on(answer: _Answer, findings: Sequence[Finding]) -> bool:
     """Whether the next search can say more: nothing is lost yet, and this one went to its end."""
-    if any(each.verdict is Verdict.CORRUPTS for each in findings):
+    if answer.doubts == INTERRUPTION or any(each.verdict is Verdict.CORRUPTS for each in findings):
         return False
     return not answer.doubts or (bool(findings) and answer.finished)
 
@@ -288,13 +326,19 @@ def _explore(
 
     compiled = compile_check(question.check)
     until = {each.name for each in question.check.properties} - LOSSLESS
-    found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
+    outcomes, interrupted = dict[str, Outcome](), True
+    try:
+        found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
+    except SearchInterrupted as stopped:
+        found = stopped.found
     began = time.perf_counter()
-    outcomes = decide_promises(found, limits)
+    if found.stopped != INTERRUPTED:
+        with suppress(KeyboardInterrupt):
+            outcomes = decide_promises(found, limits)
+            interrupted = False
     seconds = found.seconds + time.perf_counter() - began
-    return _Answer(
-        question, found, _findings(case, question, found, outcomes, lost), doubts_of(question, found, outcomes), seconds
-    )
+    doubts = INTERRUPTION if interrupted else doubts_of(question, found, outcomes)
+    return _Answer(question, found, _findings(case, question, found, outcomes, lost), doubts, seconds)
 
 
 def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS, *, timer: bool = True) -> Verdict:
@@ -423,6 +467,26 @@ def held_of(case: Case, findings: Sequence[Finding]) -> Held | None:
             end = each.trace.steps[-1].values if each.trace.steps else each.trace.initial
             return Held(kept_by_holds(case.untimed.check.model, end), each.trace)
     return None
+
+
+def undecided(case: Case, reason: str) -> Row:
+    """The row of a case of which nothing is known, and why."""
+    question = case.timed or case.untimed
+    bounds = question.check.model.bounds
+    run = Run(Verdict.SAFE, 0, 0, 0, 0.0, False, reason, bounds, {}, {})
+    return Row(
+        profile=case.profile,
+        scenario=case.scenario,
+        verdict=Verdict.UNDETERMINED,
+        findings=(),
+        reasons=(reason,),
+        run=run,
+        without_timer=None,
+        seconds=0.0,
+        stuck=None,
+        witness=None,
+        assumed=case.assumed or {},
+    )
 
 
 def _witness(case: Case, found: Exploration) -> Trace | None:

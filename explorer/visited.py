@@ -6,9 +6,7 @@ threads, disk or other machines would be further partitions, and only this file 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,19 +110,3 @@ class VisitedSet:
     def path(self, position: int) -> list[int]:
         """Positions from an initial state to the given one, along parent links: a shortest path."""
         return self._only.path(position)
-
-
-def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes of memory that are free to use: on the machine, and in the control group (a container) if there is one.
-
-    4 GiB where the system does not tell.
-    """
-    try:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        free = 4 << 30
-    try:
-        allowed, used = (int((group / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
-    except (ValueError, OSError):  # no control group, or one without a limit, which says "max"
-        return free
-    return min(free, max(0, allowed - used))

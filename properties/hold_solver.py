@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
 from itertools import product
 from types import MappingProxyType
 from typing import Any, cast
@@ -30,6 +29,7 @@ from .hold_inequality import (
     terms,
     writers,
 )
+from .solver import library
 
 TIMEOUT_MILLISECONDS = 20_000
 HALVINGS = 80
@@ -379,8 +379,3 @@ def _fraction(value: Any) -> Fraction | None:
     """A fraction of a Z3 number; None for an irrational one."""
     text = str(value.as_fraction()) if hasattr(value, "as_fraction") else ""
     return Fraction(text) if text else None
-
-
-def library() -> Any:
-    """Z3, which has no types and takes a while to load."""
-    return import_module("z3")

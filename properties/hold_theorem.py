@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .hold_solver import library
+from .solver import library
 
 TIMEOUT_MILLISECONDS = 30_000
 TERMS = ("t_abort_propagation", "t_remaining_chunks", "t_in_flight_call", "t_retry_tail")

@@ -338,7 +338,7 @@ def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(module, "decide", interrupted)
     result = run("verify", NEWEST, "--no-timer", "--jobs", 1)
-    assert result.exit_code == 3
+    assert result.exit_code == 130
     assert "SAFE" in result.stdout and "interrupted; 1 rows are not known" in result.stderr
 
 

@@ -20,15 +20,16 @@ from draincheck.explorer.render_itf import itf
 from draincheck.explorer.render_mermaid import mermaid
 from draincheck.explorer.render_terminal import terminal_text
 from draincheck.explorer.report import document, legend
+from draincheck.explorer.results import result_of
 from draincheck.explorer.search import Limits, search
 from draincheck.explorer.storage import TraceFileError
 from draincheck.explorer.trace import ReplayError, Trace, follow, promise_trace
-from draincheck.explorer.verify import Verdict, exit_code, verify
+from draincheck.explorer.verify import CaseInterrupted, Verdict, exit_code, verify
 from draincheck.models.model import Model, Step, Values
 from draincheck.models.profile import load_profile
 from draincheck.models.reference import Phase, reference
 from draincheck.models.scenario import SCENARIOS
-from draincheck.properties.cases import Case, Question, drain_case, reference_case, scenario_with
+from draincheck.properties.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
 from draincheck.properties.check import Check
 from draincheck.properties.property import Promise, claim, invariant, promise
 from draincheck.protocol.language import (
@@ -356,7 +357,7 @@ def test_a_search_that_was_cut_short_decides_no_promise() -> None:
     assert all("not all states are known: limit of 3 states" in each.unknown for each in outcomes.values())
 
 
-def test_limits_and_interruption_leave_a_promise_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_leave_a_promise_undecided() -> None:
     check = toys.door(turns=True)
     found = search(check, until=())
     assert found.graph is not None
@@ -367,11 +368,30 @@ def test_limits_and_interruption_leave_a_promise_undecided(monkeypatch: pytest.M
     outcome = decide_promises(found)["process_0_gets_in"]
     assert "memory limit reached" in outcome.unknown and outcome.lasso is None
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_interruption_is_no_answer_to_a_promise(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody who asks may go on with the next question as if this one had been answered."""
+    decided = 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal decided
+        decided += 1
+        if decided > number:
+            raise KeyboardInterrupt
+        return _region(*_)  # type: ignore[arg-type]
+
+    _region = liveness._region
     monkeypatch.setattr(liveness, "_region", interrupt)
-    assert decide_promises(found)["process_0_gets_in"].unknown == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        decide_promises(search(toys.door(turns=True), until=()))
+    (case,) = cases_of("sglang-0.5.23-mooncake", ["abort"])
+    decided = 0
+    with pytest.raises(CaseInterrupted) as stopped:
+        verify(case)
+    row = stopped.value.row
+    assert row.reasons == ("interrupted",) and row.verdict is Verdict.UNDETERMINED
+    assert not result_of(row, case).settled
 
 
 def test_many_chunks_of_states_give_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:

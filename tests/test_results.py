@@ -13,14 +13,15 @@ import time
 from collections.abc import Callable
 from dataclasses import fields, replace
 from hashlib import sha256
+from multiprocessing import forkserver
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer import batch, identity, search
-from draincheck.explorer.batch import Status, verify_all
+from draincheck.explorer import batch, calibration, identity, pool, search
+from draincheck.explorer.batch import Batch, Status, verify_all
 from draincheck.explorer.cli import main
 from draincheck.explorer.identity import key_of
 from draincheck.explorer.plausible import implausible
@@ -29,7 +30,8 @@ from draincheck.explorer.results import result_of, row_of
 from draincheck.explorer.search import LEAST_MEMORY, Limits, memory_share
 from draincheck.explorer.storage import load, save
 from draincheck.explorer.store import Store
-from draincheck.explorer.verify import Row, Run, Verdict, decide, verify
+from draincheck.explorer.verify import Row, Run, Verdict, decide, exit_code, verify
+from draincheck.models.known_bugs import cells_of, known_bugs
 from draincheck.models.profile import KNOBS, MODELLED, catalogue, load_profile
 from draincheck.models.scenario import ENDS, EVENTS, SCENARIOS, Scenario
 from draincheck.properties.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
@@ -214,7 +216,7 @@ def test_rows_of_a_batch_are_those_of_single_searches(plain: list[Row]) -> None:
 @pytest.mark.usefixtures("at_once")
 def test_rows_of_workers_are_those_of_single_searches(plain: list[Row]) -> None:
     found = verify_all(few_cases(), jobs=2)
-    assert [timeless(row) for row in found.rows] == plain and not found.trouble
+    assert [timeless(row) for row in found.rows] == plain and not found.interrupted
     assert not any(row.stored for row in found.rows)
 
 
@@ -640,25 +642,76 @@ def test_an_interruption_keeps_what_workers_have_found(plain: list[Row], own_sto
 
     cases = [few_cases()[0], few_cases()[2], *large_cases()]
     found = verify_all(cases, jobs=2, store=Store(own_store), watch=interrupt)
-    assert found.trouble == "interrupted"
+    assert found.interrupted
     assert [timeless(row) for row in found.rows[:2]] == [plain[0], plain[2]]
     assert all(row.reasons == ("interrupted",) for row in found.rows[2:])
     assert children() == before
     assert len(files_of(own_store)) == 1
 
 
-@pytest.mark.usefixtures("at_once")
-def test_a_worker_that_dies_is_said(plain: list[Row]) -> None:
-    before = set(multiprocessing.active_children())
+def kill_workers(title: str, times: int) -> Callable[[Status], None]:
+    """Kills all workers while a search runs that has this in its title, so many times."""
+    left = times
 
     def kill(at: Status) -> None:
-        if at.done == 1 and len(at.running) == 2:
-            for process in set(multiprocessing.active_children()) - before:
+        nonlocal left
+        if left and any(title in each for each, _ in at.running):
+            left -= 1
+            for process in multiprocessing.active_children():
                 process.kill()
 
-    found = verify_all([few_cases()[0], *large_cases()], jobs=2, watch=kill)
-    assert "has died" in found.trouble
-    assert [timeless(row) for row in found.rows] == plain[:1]
+    return kill
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_a_dead_worker_was_at_is_searched_once_more(plain: list[Row]) -> None:
+    cases = [few_cases()[0], reference_case(), few_cases()[3]]
+    found = verify_all(cases, jobs=2, watch=kill_workers("reference", 1))
+    assert not found.interrupted and found.rows[1].run.states == 581_821
+    assert [timeless(found.rows[0]), timeless(found.rows[2])] == [plain[0], plain[3]]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_a_worker_dies_of_again_is_undetermined_and_nothing_else_is(plain: list[Row], own_store: Path) -> None:
+    cases = [few_cases()[0], reference_case(), few_cases()[3]]
+    found = verify_all(cases, jobs=2, store=Store(own_store), watch=kill_workers("reference", 2))
+    assert [timeless(found.rows[0]), timeless(found.rows[2])] == [plain[0], plain[3]]
+    lost = found.rows[1]
+    assert lost.verdict is Verdict.UNDETERMINED and "died twice (at last: killed by signal 9)" in lost.reasons[0]
+    assert exit_code([lost]) == 3 and not lost.run.complete
+    assert len(files_of(own_store)) == 2
+    assert children() == 0
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_fork_server_that_dies_is_started_again(plain: list[Row]) -> None:
+    verify_all(few_cases(), jobs=2)
+    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+    os.kill(server._forkserver_pid, signal.SIGKILL)
+    found = verify_all(few_cases(), jobs=2)
+    assert [timeless(row) for row in found.rows] == plain
+
+
+@pytest.mark.usefixtures("at_once")
+def test_without_workers_all_is_searched_here(plain: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_context() -> Any:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(pool, "_context", no_context)
+    assert [timeless(row) for row in verify_all(few_cases(), jobs=2).rows] == plain
+
+
+def test_rows_that_are_missing_leave_the_others_in_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interruption leaves gaps anywhere: what is known of one case must not be told of another."""
+    real = calibration.verify_all
+    monkeypatch.setattr(calibration, "verify_all", lambda cases, *rest, **more: gaps(real(cases[:3], *rest, **more)))
+
+    def gaps(found: Batch) -> Batch:
+        return Batch((None, *found.found[1:], *([None] * (len(asked) - 3))), True)
+
+    asked = [(bug.name, name) for bug in known_bugs() for name, _ in cells_of(bug)]
+    cells, interrupted = calibration.calibrate()
+    assert interrupted and [(cell.bug.name, cell.profile) for cell in cells] == asked[1:3]
 
 
 def test_an_interrupted_command_prints_the_rows_that_are_known(own_store: Path) -> None:
@@ -673,7 +726,7 @@ def test_an_interrupted_command_prints_the_rows_that_are_known(own_store: Path) 
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     shown, said = process.communicate()
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert "CORRUPTS" in shown and OLDEST in shown
     assert "Traceback" not in said
     if NEWEST in shown:

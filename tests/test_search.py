@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import oracle
@@ -14,10 +13,9 @@ from draincheck.explorer import search as module
 from draincheck.explorer.packing import packing_of
 from draincheck.explorer.partition import Partition
 from draincheck.explorer.render_terminal import terminal_text
-from draincheck.explorer.search import Limits, Progress, compile_check, never_fired, search
+from draincheck.explorer.search import Limits, Progress, SearchInterrupted, compile_check, never_fired, search
 from draincheck.explorer.tracer import most_successors, trace
 from draincheck.explorer.verify import Verdict, exit_code, verify
-from draincheck.explorer.visited import available_memory
 from draincheck.models.model import Model
 from draincheck.models.reference import reference
 from draincheck.properties import reference as reference_properties
@@ -256,7 +254,9 @@ def test_interruption_keeps_what_is_known(monkeypatch: pytest.MonkeyPatch) -> No
 
     advance = Partition.advance
     monkeypatch.setattr(Partition, "advance", interrupt)
-    found = search(reference_case().untimed.check)
+    with pytest.raises(SearchInterrupted) as stopped:
+        search(reference_case().untimed.check)
+    found = stopped.value.found
     assert found.stopped == "interrupted" and 1 < found.states < 581_821
 
 
@@ -407,16 +407,6 @@ def test_a_run_that_asks_too_much_is_refused() -> None:
     model = Model(name="grid", state=Grid, actions=(all_on,), sizes={Cell: 40, Step: 40})
     with pytest.raises(DeclarationError, match=r"all_on\(\): one run asks more than 300 questions"):
         search(Check(model, ()))
-
-
-def test_a_container_has_the_memory_it_is_allowed(tmp_path: Path) -> None:
-    free = available_memory(tmp_path / "none")
-    assert free > 0
-    (tmp_path / "memory.max").write_text("3000000\n", "ascii")
-    (tmp_path / "memory.current").write_text("1000000\n", "ascii")
-    assert available_memory(tmp_path) == 2_000_000
-    (tmp_path / "memory.max").write_text("max\n", "ascii")
-    assert available_memory(tmp_path) > 2_000_000
 
 
 class Switches(State[None]):

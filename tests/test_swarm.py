@@ -523,5 +523,5 @@ def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(report, "walk", interrupted)
     result = run(NEWEST, "--steps", 1000)
-    assert result.exit_code == 3
+    assert result.exit_code == 130
     assert "nothing found" in result.stdout and "interrupted; 1 rows are not known" in result.stderr
