@@ -17,6 +17,7 @@ import pytest
 from draincheck.explorer import any_ranks
 from draincheck.explorer.any_ranks import places, unmet
 from draincheck.explorer.proofs import Verdict, prove_any_number, prove_by_induction
+from draincheck.explorer.rank_form import Reader
 from draincheck.models.endless import endless_model
 from draincheck.models.model import Model, Values
 from draincheck.models.profile import load_profile
@@ -107,7 +108,8 @@ def touch(s, r):
 
 SHARED = ["s.decided", "s.some_yes", "s.two == 0", "x", "s.count > 1"]
 OWN = ["s.voted[r]", "s.no[r] == 0", "s.level[r] == 2", "tell(s, r)", "s.box[r].length", "s.seen[r]", *SHARED[:2]]
-OF_ALL = ["any(s.voted[r] for r in s.all(Rank))", "all(s.no[r] for r in s.all(Rank))", *SHARED]
+OF_ALL = [f"{which}(s.{name}[r] for r in s.all(Rank))" for which in ("any", "all") for name in ("voted", "no", "seen")]
+OF_ALL += SHARED
 EFFECTS = ["any(touch(s, r) for r in s.all(Rank))", "all(touch(s, r) for r in s.all(Rank))"]
 STRANGE = ["r == 0", "r < 2", "y", "z", "s.count > 2"]
 
@@ -208,8 +210,12 @@ def module_of(text: str, folder: Path, name: str) -> ModuleType:
 
 
 def some_state(model: Model, chance: random.Random) -> Values:
-    """A state, reachable or not."""
-    return tuple(chance.randint(cell.domain.lo, min(cell.domain.hi, 3)) for cell in model.layout.cells)
+    """A state, reachable or not; in half of them most cells are as at the start."""
+    sparse = chance.choice([0, 0.75])
+    return tuple(
+        cell.domain.start if chance.random() < sparse else chance.randint(cell.domain.lo, min(cell.domain.hi, 3))
+        for cell in model.layout.cells
+    )
 
 
 class Projection:
@@ -295,3 +301,12 @@ def test_many_that_meet_the_conditions_are_steps_of_two(tmp_path: Path) -> None:
 def test_what_is_outside_the_language_is_in_no_family(step: Action) -> None:
     with pytest.raises(DeclarationError, match=step.name):
         voting(step.name, step)
+
+
+@pytest.mark.parametrize("condition", ["_require_one_witness", "_has_effect"])
+def test_without_a_condition_runs_show_what_it_is_for(
+    condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Reader, condition, lambda *_: None)
+    with pytest.raises(AssertionError, match="step_"):
+        read_and_run(tmp_path, 20261130, programs=100, states=12)
