@@ -40,6 +40,11 @@ def lacking(profile: Profile, scenario: Scenario) -> str:
     return ""
 
 
+def switched_on(knob: str, scenario: Scenario) -> bool:
+    """Whether a knob says whether a release has a feature that the scenario needs."""
+    return any(feature.knob == knob and feature.needed(scenario) for feature in FEATURES)
+
+
 def switched_off(knob: str, scenario: Scenario) -> bool:
     """Whether a knob says only whether a release has a feature that the scenario leaves switched off."""
     return any(feature.knob == knob and not feature.needed(scenario) for feature in FEATURES)

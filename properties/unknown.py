@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
-from ..models.features import switched_off
+from ..models.features import switched_off, switched_on
 from ..models.profile import KNOBS, MODELLED, Profile, Setting
 from ..models.scenario import Scenario
 
@@ -35,7 +35,8 @@ FEATURES: Mapping[str, Callable[[Scenario], bool]] = {
 def matters(knob: str, scenario: Scenario) -> bool:
     """Whether a knob can matter in a scenario."""
     needed = knob not in FEATURES or FEATURES[knob](scenario)
-    return knob in MODELLED and needed and not switched_off(knob, scenario)
+    looked_at = knob in MODELLED or switched_on(knob, scenario)
+    return looked_at and needed and not switched_off(knob, scenario)
 
 
 def worse_values(profiles: Sequence[Profile], scenario: Scenario) -> Values:
