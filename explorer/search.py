@@ -265,12 +265,13 @@ class _Search:
         except MemoryError:
             result.stopped = OUT_OF_MEMORY[1]
         self._finish()
+        if result.stopped != INTERRUPTED:
+            try:
+                self._execute_again()
+            except KeyboardInterrupt:
+                result.stopped = INTERRUPTED
         if result.stopped == INTERRUPTED:
             raise SearchInterrupted(result)
-        try:
-            self._execute_again()
-        except KeyboardInterrupt:
-            raise SearchInterrupted(result) from None
         return result
 
     def _execute_again(self) -> None:

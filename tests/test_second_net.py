@@ -13,7 +13,7 @@ import toys
 from draincheck.explorer import kernel, second_net
 from draincheck.explorer.native import Body
 from draincheck.explorer.partition import Partition
-from draincheck.explorer.search import Exploration, Limits, search
+from draincheck.explorer.search import Exploration, Limits, SearchInterrupted, search
 from draincheck.explorer.second_net import sample
 from draincheck.explorer.swarm import Plan, simulate
 from draincheck.explorer.tracer import Answer, Blocked, Command, Decision, Tracer, Tree, Update
@@ -217,8 +217,9 @@ def test_ctrl_c_ends_it_without_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(second_net, "_compare", interrupt)
-    found = explore(RING)
-    assert found.stopped == "interrupted" and not found.complete
+    with pytest.raises(SearchInterrupted) as caught:
+        explore(RING)
+    assert caught.value.found.stopped == "interrupted" and not caught.value.found.complete
 
 
 def test_walks_are_held_against_direct_execution_too(monkeypatch: pytest.MonkeyPatch) -> None:
