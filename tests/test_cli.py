@@ -126,7 +126,7 @@ def test_somebodys_own_profile(tmp_path: Path) -> None:
     result = run("verify", path, "--scenario", "failed-send")
     assert result.exit_code == 1
     assert "CORRUPTS" in result.stdout
-    assert "mine: poison_on_error is unknown and taken as False" in result.stdout
+    assert "mine / failed-send: CORRUPTS rests on what is unknown and taken as poison_on_error = false" in result.stdout
 
 
 def test_profile_lists_what_there_is() -> None:
