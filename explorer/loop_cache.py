@@ -44,6 +44,7 @@ class _LoopCache(caching._Cache):
 
     @property
     def cache_path(self) -> str:
+        """Nowhere: numba shows it, and no path is one that it writes to."""
         return ""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

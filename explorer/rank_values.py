@@ -123,6 +123,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def is_number(value: Abstract) -> bool:
+    """Whether a value is a number, known or of the state."""
     return isinstance(value, Data) or (isinstance(value, Known) and isinstance(value.value, int))
 
 

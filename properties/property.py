@@ -112,6 +112,8 @@ def truth_of(predicate: Callable[[Any], int], state: State[Any], where: str) -> 
             return truth(result, where)
     except Disabled:
         raise DeclarationError(f"{where}: it may not use require()") from None
+    except ClaimFailed:
+        raise DeclarationError(f"{where}: it may not use claim(); return whether it holds") from None
 
 
 def _sentence(kind: str, function: Callable[..., object]) -> str:

@@ -5,7 +5,7 @@ of a node and a room, `$c` a colour, `$w` a fresh variable, `$b` a block of stat
 function `u`, `v` and `k` are bound, and `m` in templates that go through messages.
 
 A program is equal in all executions, or it is refused. Templates outside of the language have a name, so that a
-difference says what it comes from. Sections called "known" hold what still differs; a mended one belongs to the others.
+difference says what it comes from.
 """
 
 from __future__ import annotations
@@ -383,21 +383,6 @@ def programs(seed: int, strange: float = 0.15) -> list[Program]:
     """Programs enough for one model: some actions, and predicates of each kind."""
     kinds = ["action"] * 8 + ["property"] * 4 + ["probe"] * 3 + ["terminal", "promise"]
     return [Writer(seed * 100 + number, strange).program(kind, f"{kind}_{number}") for number, kind in enumerate(kinds)]
-
-
-def known_differences() -> list[Program]:
-    """Programs that still differ, or are refused without a sentence; nothing above is made of them."""
-    uses = [
-        ("known numbers", "action", "s.x = min(5, max(0, $piece))"),
-        ("known statements", "action", "$piece"),
-        ("known predicates", "probe", "$piece\nreturn u"),
-    ]
-    found: list[Program] = []
-    for section, kind, use in uses:
-        for template in GRAMMAR[section]:
-            text, name = use.replace("$piece", template), f"{kind}_{len(found)}"
-            found.append(Writer(0, 0.0).around(name, kind, text, section))
-    return found
 
 
 def pieces(seed: int) -> list[Program]:

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from .domain import Index, NoValue
 from .errors import DeclarationError
 from .sources import FunctionNode, Syntax, syntax_of
+from .state import State
 
 F = TypeVar("F", bound=Callable[..., Any])
 Function = types.FunctionType
@@ -158,14 +159,15 @@ def _methods(owner: type) -> Iterator[Function]:
                 value = value.fget
             if isinstance(value, classmethod | staticmethod):
                 value = cast("object", value.__func__)  # pyright: ignore[reportUnknownMemberType]
-            if isinstance(value, Function) and not _is_generated(name, value):
+            shows = issubclass(owner, Index) and name == "label"  # for people only
+            if isinstance(value, Function) and not (shows or _is_generated(value)):
                 yield value
 
 
-def _is_generated(name: str, function: Function) -> bool:
+def _is_generated(function: Function) -> bool:
     """Whether a class has a function from Python itself: enum, dataclasses, typing."""
     made = function.__code__.co_filename.startswith("<")
-    return made or _is_standard(str(function.__globals__.get("__name__", ""))) or name == "label"
+    return made or _is_standard(str(function.__globals__.get("__name__", "")))
 
 
 def _is_standard(module: str) -> bool:
@@ -259,6 +261,8 @@ class _Reader:
         self._waiting: list[Function] = []
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         self._closure = dict(cells)
+        arguments = [each for each in ast.walk(self._syntax.node) if isinstance(each, ast.arg)]
+        self._states = {each.arg for each in arguments} - {each.arg for each in arguments if not self._is_state(each)}
 
     def read(self) -> list[Function]:
         """The functions that it uses. Raises DeclarationError for what is outside the language."""
@@ -298,8 +302,8 @@ class _Reader:
             case ast.Lambda():
                 self._visit_all([*node.args.defaults, *filter(None, node.args.kw_defaults)], names)
                 self._body(node, names)
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self._visit_all(ast.iter_child_nodes(node), names | _bound_in(node))
+            case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
+                self._comprehension(node, names)
             case ast.AnnAssign():
                 self._visit_all([node.target, *([node.value] if node.value else [])], names)
             case ast.Constant():
@@ -321,6 +325,14 @@ class _Reader:
                 self._visit_all(ast.iter_child_nodes(node), names)
             case _:
                 self._visit_all(ast.iter_child_nodes(node), names)
+
+    def _comprehension(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp, names: frozenset[str]) -> None:
+        """What is gone through first is found outside the comprehension, whatever names it binds."""
+        first, *others = node.generators
+        self._visit(first.iter, names)
+        inner = names | _bound_in(node)
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        self._visit_all([first.target, *first.ifs, *others, *results], inner)
 
     def _visit_all(self, nodes: Any, names: frozenset[str]) -> None:
         for each in nodes:
@@ -352,10 +364,28 @@ class _Reader:
                 self._refuse(node, "what lives outside the state is not part of it", "make it a field")
             self._use(node, ast.unparse(node), found.value)
             return
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            self._field(node)
         assert isinstance(node, ast.Attribute), "a name that is not bound here is found outside, or refused"
         if node.attr.startswith("_") or node.attr in DENIED:
             self._refuse(node, f".{node.attr} is no part of the language", "look at the fields of the state")
         self._visit(node.value, names)
+
+    def _field(self, node: ast.Attribute) -> None:
+        """Only the state's fields are assigned: what is called by another name may live outside it."""
+        if not (isinstance(node.value, ast.Name) and node.value.id in self._states):
+            self._refuse(
+                node, f"{ast.unparse(node)} may be no field", "annotate the state it is assigned in with its class"
+            )
+
+    def _is_state(self, argument: ast.arg) -> bool:
+        hint = argument.annotation
+        if isinstance(hint, ast.Constant) and isinstance(hint.value, str):
+            hint = ast.parse(hint.value, mode="eval").body
+        if isinstance(hint, ast.Subscript):
+            hint = hint.value
+        found = self._function.__globals__.get(hint.id) if isinstance(hint, ast.Name) else None
+        return isinstance(found, type) and issubclass(found, State)
 
     def _outside(self, node: ast.AST, names: frozenset[str]) -> _Outside | None:
         """What a name, or a dotted one, stands for outside the function; None if it is the function's own."""
