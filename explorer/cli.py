@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import note, print_document, print_wide
+from .console import echo, echo_lines, echo_text, note, print_document, print_wide, screen
 from .ending import exit_code_of
 from .explore import explore
 from .hold import hold
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from .trace import Trace
     from .verify import Row
 
-TABLE_WIDTH = 120
 SEARCHES_SHOWN = 8
+JOBS = click.IntRange(1, 1024)
 FORMATS = ("terminal", "mermaid", "dot", "svg", "png", "pdf", "itf", "pytest")
 
 
@@ -97,7 +97,7 @@ def main() -> None:
     metavar="GIB",
     help="Give up before a process that searches has so much (default: 70 % of what is available, shared by the jobs).",
 )
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
+@click.option("--jobs", type=JOBS, metavar="N", help="Search so many cases at once (default: cores).")
 @store_options()
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--traces", is_flag=True, help="With --all, show the traces as well as the table.")
@@ -214,11 +214,12 @@ def _progress() -> Generator[Callable[[Status], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.text import Text
 
+    from .screen import Screen
+
     note = "loading the search loops (the first run after an installation compiles them, a few seconds)"
-    with Console(stderr=True).status(note) as status:
+    with Screen(stderr=True).status(note) as status:
 
         def watch(at: Status) -> None:
             lines = [f"{at.done} of {at.rows} rows", *(_search_words(*each) for each in at.running[:SEARCHES_SHOWN])]
@@ -240,18 +241,14 @@ def _save(rows: Sequence[Row], folder: Path) -> None:
     for row in rows:
         for trace in (*row.traces, row.witness):
             if trace:
-                click.echo(f"saved {save(trace, folder)}", err=True)
+                echo(f"saved {save(trace, folder)}", err=True)
 
 
 def _print(rows: Sequence[Row], witness: bool, traces: bool) -> None:
-    from rich.console import Console
-
     from .render_terminal import terminal
     from .report import legend, table
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=TABLE_WIDTH)
+    console = screen()
     shown: dict[tuple[str, ...], str] = {}
     for row in rows:
         for trace in (*(row.traces if traces else ()), row.witness if witness else None):
@@ -260,29 +257,28 @@ def _print(rows: Sequence[Row], witness: bool, traces: bool) -> None:
             steps = (trace.subject, *(step.label for step in trace.steps))
             if steps in shown:
                 same = f"{trace.model}: {trace.kind} of {trace.subject}, the same steps as {shown[steps]}\n"
-                console.print(same, markup=False, soft_wrap=True)
+                console.print(same, soft_wrap=True)
                 continue
             shown[steps] = trace.model
             console.print(terminal(trace, console.width))
             console.print()
     print_wide(table(rows))
     console.print()
-    for line in legend(rows):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    echo_lines(legend(rows))
 
 
 def _print_not_asked() -> None:
     from ..models.scenario import DEFAULT, SCENARIOS
 
     others = [name for name in SCENARIOS if name not in DEFAULT]
-    click.echo(f"Not asked (--scenario NAME, or all; docs/scenarios.md says what each is): {', '.join(others)}")
+    echo(f"Not asked (--scenario NAME, or all; docs/scenarios.md says what each is): {', '.join(others)}")
 
 
 def _print_left_out(profiles: Sequence[str], scenarios: Sequence[str]) -> None:
     from ..properties.cases import left_out
 
     for scenario, names in left_out([name for name in profiles if name != "reference"], scenarios).items():
-        click.echo(f"No verdict on {scenario}, which start-up refuses or the release does not have: {', '.join(names)}")
+        echo(f"No verdict on {scenario}, which start-up refuses or the release does not have: {', '.join(names)}")
 
 
 @main.command()
@@ -304,7 +300,7 @@ def show(trace_file: Path, form: str, output: Path | None) -> None:
     if output:
         write_output(output, text.encode("utf-8", "replace"))
     else:
-        click.echo(text, nl=False)
+        echo_text(text)
 
 
 def _draw(trace: Trace, form: str, output: Path | None) -> None:
@@ -314,7 +310,7 @@ def _draw(trace: Trace, form: str, output: Path | None) -> None:
         raise click.UsageError(f"--format {form} makes a file; add --output FILE.{form}")
     if output.suffix != f".{form}":
         raise click.UsageError(f"--output {output} does not end in .{form}")
-    click.echo(f"wrote {render(trace, output)}", err=True)
+    echo(f"wrote {render(trace, output)}", err=True)
 
 
 def _text_renderer(form: str) -> Callable[[Trace], str]:
@@ -329,11 +325,9 @@ def _text_renderer(form: str) -> Callable[[Trace], str]:
 
 
 def _terminal_text(trace: Trace) -> str:
-    from rich.console import Console
-
     from .render_terminal import terminal
 
-    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    console = screen()
     with console.capture() as captured:
         console.print(terminal(trace, console.width))
     return captured.get()
@@ -370,7 +364,7 @@ def history(as_json: bool) -> None:
 
 
 @main.command()
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
+@click.option("--jobs", type=JOBS, metavar="N", help="Search so many cases at once (default: cores).")
 @store_options()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def calibrate(jobs: int | None, folder: Path | None, no_store: bool, as_json: bool) -> None:
@@ -390,8 +384,7 @@ def calibrate(jobs: int | None, folder: Path | None, no_store: bool, as_json: bo
         print_document(calibration_document(cells), cut)
     else:
         print_wide(calibration_table(cells))
-        for line in calibration_notes(cells):
-            click.echo(line)
+        echo_lines(calibration_notes(cells))
     say_what_is_not_kept(store)
     if cut:
         raise KeyboardInterrupt(cut)
@@ -401,7 +394,7 @@ def calibrate(jobs: int | None, folder: Path | None, no_store: bool, as_json: bo
 @main.command()
 @click.argument("profiles", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every profile of the catalogue.")
-@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Search so many cases at once (default: cores).")
+@click.option("--jobs", type=JOBS, metavar="N", help="Search so many cases at once (default: cores).")
 @store_options()
 @click.option("--save", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Save the traces here.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -436,18 +429,16 @@ def degrade(
     if as_json:
         print_document(relations_document(relations), cut)
     else:
-        from rich.console import Console
-
-        console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+        console = screen()
         for trace in traces:
             console.print(terminal(trace, console.width))
         print_wide(relations_table(relations))
-        click.echo("held: without it, a hold ends by acks, or by its timer; at once: there is no hold to lengthen.")
+        echo("held: without it, a hold ends by acks, or by its timer; at once: there is no hold to lengthen.")
     if save:
         from .storage import save as save_trace
 
         for trace in traces:
-            click.echo(f"saved {save_trace(trace, save)}", err=True)
+            echo(f"saved {save_trace(trace, save)}", err=True)
     say_what_is_not_kept(store)
     if cut:
         raise KeyboardInterrupt(cut)
@@ -467,14 +458,14 @@ def profile(name: str | None) -> None:
 
     if name is None:
         for each in catalogue():
-            click.echo(f"{each}: {load_profile(each).title}")
+            echo(f"{each}: {load_profile(each).title}")
         for scenario in SCENARIOS.values():
-            click.echo(f"scenario {scenario.name}: {scenario.sentence}")
+            echo(f"scenario {scenario.name}: {scenario.sentence}")
         return
     load_profile(name)
     if name not in catalogue():
         raise click.UsageError(f"{name} is a file of yours; name a profile of the catalogue")
-    click.echo(files("draincheck.models").joinpath(f"{name}.toml").read_text("utf-8"), nl=False)
+    echo_text(files("draincheck.models").joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 main.add_command(gate)
@@ -486,3 +477,6 @@ main.add_command(prove)
 main.add_command(simulate)
 main.add_command(explore)
 main.add_command(relate)
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ from rich.text import Text
 from ..models.profile import Profile
 from ..properties.degradation import DEGRADATIONS, TOO_EARLY, relation_cases
 from .batch import Status, verify_all
+from .console import text_cell
 from .search import Limits
 from .store import Store
 from .trace import Trace
@@ -83,7 +84,7 @@ def relations_table(relations: Sequence[Relation]) -> Table:
         own = {each.degradation: each for each in relations if each.profile == profile}
         plain = next(iter(own.values())).plain
         cells = [_words(own[name]) if name in own else Text("") for name in DEGRADATIONS]
-        result.add_row(profile, "at once" if too_early(plain) else "held", *cells)
+        result.add_row(text_cell(profile), "at once" if too_early(plain) else "held", *cells)
     return result
 
 

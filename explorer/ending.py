@@ -17,14 +17,13 @@ from typing import Any
 import click
 
 from ..protocol.language.errors import DraincheckError
-from .console import document_printed, forget_document, print_document
+from .console import complain, document_printed, forget_document, message, print_document
 from .interruption import heard
 
 WRONG_INPUT, UNDETERMINED, INNER_FAULT, INTERRUPTED, OUTPUT_CLOSED = 2, 3, 70, 130, 141
 """70 as sysexits.h's EX_SOFTWARE; 130 and 141 as a shell's for SIGINT and SIGPIPE."""
 DEBUG = "DRAINCHECK_DEBUG"
 """The environment variable that shows where an inner fault came from."""
-LONGEST_LINE = 500
 
 
 class OutputLost(Exception):
@@ -63,7 +62,7 @@ def exit_code_of(command: Callable[[], object], *, as_json: bool) -> int:
     With `as_json`, a command that could not print its document prints one that says why.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - so it is where the shell has closed it
-        _say("standard output is closed, so no answer could be given; send it to a file, or to /dev/null")
+        complain("standard output is closed, so no answer could be given; send it to a file, or to /dev/null")
         return INNER_FAULT
     forget_document()
     with _told_apart(), heard():
@@ -110,13 +109,14 @@ def _run(command: Callable[[], object]) -> int:
 
 def _end(error: BaseException, as_json: bool) -> int:
     code, told = _told(error)
-    line = " ".join(told.split())[:LONGEST_LINE]
+    line = message(told)
     if os.environ.get(DEBUG) and code == INNER_FAULT:
         traceback.print_exception(error)
     if isinstance(error, click.ClickException):
+        error.message = message(error.message)  # pyright: ignore[reportAttributeAccessIssue] newer clicks say Final
         error.show()
     elif line:
-        _say(line)
+        complain(line)
     if as_json and code in (UNDETERMINED, INNER_FAULT, INTERRUPTED) and not document_printed():
         with suppress(OutputLost):
             print_document({"format": "draincheck-partial", "version": 1, "partial": line, "exit_code": code})
@@ -138,7 +138,3 @@ def _told(error: BaseException) -> tuple[int, str]:
         return (OUTPUT_CLOSED, "") if error.closed else (INNER_FAULT, cut)
     described = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return INNER_FAULT, f"inner fault, nothing is decided: {described}; please report it, with what {DEBUG}=1 shows"
-
-
-def _say(line: str) -> None:
-    click.echo(f"draincheck: {line}", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import note, print_document
+from .console import echo_text, note, print_document
 from .size_options import size_options
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ class Explored:
 @click.option("--except", "without", multiple=True, help="Do not ask for this property (may be repeated).")
 @click.option(
     "--aborts",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 10**9),
     metavar="N",
     help="Long runs: lives are renewed until N requests have been given up, then everything runs to rest.",
 )
 @click.option(
     "--examples",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, 10**9),
     help=f"So many examples, each a number of runs (default: {EXAMPLES}; with --aborts 1, each a long run).",
 )
 @click.option("--seed", type=click.IntRange(0, SEEDS - 1), help="Of all random numbers (default: a fresh one).")
@@ -119,7 +119,7 @@ def explore(
     if as_json:
         print_document(document(done), "interrupted" if done.stopped == "interrupted" else "")
     else:
-        click.echo("\n".join(_sentences(done)))
+        echo_text("\n".join(_sentences(done)) + "\n")
     if done.stopped == "interrupted":
         raise KeyboardInterrupt("interrupted; what is said is of the runs until then")
     sys.exit(1 if done.failure else 3)

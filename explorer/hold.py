@@ -27,14 +27,13 @@ from ..properties.hold_inequality import (
     parse_interval,
     shown,
 )
-from .console import print_document
+from .console import echo_lines, print_document, screen, visible_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..models.profile import Profile
     from ..properties.hold_solver import Answer, Finding
     from ..properties.hold_theorem import Theorem
+    from .screen import Screen
 
 ALL = "all"
 LINE = 44
@@ -154,11 +153,7 @@ def intervals_of(profile: Profile, given: Mapping[str, str | None]) -> dict[str,
 
 
 def _print(profile: Profile, asked: Sequence[Answered]) -> None:
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=120)
+    console = screen()
     formulas: list[str] = []
     for each in asked:
         _print_cause(console, each)
@@ -166,10 +161,9 @@ def _print(profile: Profile, asked: Sequence[Answered]) -> None:
     console.print()
     lines = list(dict.fromkeys(line for each in asked for line in definitions(each.situation, formulas)))
     lines += [f"Assumed: {line}" for line in dict.fromkeys(line for each in asked for line in each.assumptions)]
-    for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    echo_lines(lines)
     overall = worst(each.answer for each in asked)
-    console.print(f"\n{profile.name}: {_words(overall)}", style=_STYLE[overall], highlight=False, markup=False)
+    console.print(f"\n{visible_line(profile.name)}: {_words(overall)}", style=_STYLE[overall], highlight=False)
 
 
 _STYLE = {"PROVED": "bold green", "NOT SAFE": "bold red", "UNDETERMINED": "bold magenta"}
@@ -183,14 +177,14 @@ def _words(answer: Answer) -> str:
     }[answer]
 
 
-def _print_cause(console: Console, asked: Answered) -> None:
+def _print_cause(console: Screen, asked: Answered) -> None:
     held = "" if asked.situation.held else " (not held by this profile: T_hold is 0)"
     console.print(f"{asked.situation.cause}{held}: {asked.answer}", style=_STYLE[asked.answer], highlight=False)
     if not asked.findings:
         console.print("  the backend transfers nothing: no write can be late", highlight=False)
     for finding in asked.findings:
         for line in lines_of(finding):
-            console.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+            console.print(f"  {line}", highlight=False, soft_wrap=True)
 
 
 def lines_of(finding: Finding) -> list[str]:
@@ -403,8 +397,7 @@ def _theorem(profile: str | None, as_json: bool) -> None:
     if as_json:
         print_document(theorem_document(theorem))
     else:
-        for line in theorem_lines(theorem):
-            click.echo(line)
+        echo_lines(theorem_lines(theorem))
     sys.exit(0 if theorem.proved else 1)
 
 

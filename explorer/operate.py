@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .console import print_document
+from .console import echo, echo_lines, print_document, print_wide
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from .operate_report import Reading
     from .prometheus import Scrape
     from .startup_log import Stated
+    from .web import Asking
 
+F = TypeVar("F", bound=Callable[..., Any])
 SIDES = ("prefill", "decode")
 EXIT_CODES = {"OK": 0, "HEALTHY": 0, "FAIL": 1, "UNHEALTHY": 1, "UNDETERMINED": 3}
 MAX_DIGITS = 15
@@ -58,14 +61,35 @@ def _decimal(text: str) -> Fraction | None:
     return Fraction(text) if plain else None
 
 
-_timeout = click.option(
-    "--timeout",
-    type=_number(MAX_TIMEOUT, zero=False),
-    default=str(DEFAULT_TIMEOUT),
-    metavar="SECONDS",
-    show_default=True,
-    help="Wait so long for a URL.",
-)
+def _asked_of_urls(command: F) -> F:
+    """The options that say how a URL is asked."""
+    for option in (
+        click.option(
+            "--token-file",
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Send what is in it to each URL, as a bearer token; the variable DRAINCHECK_TOKEN does the same.",
+        ),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="'NAME: VALUE'|@FILE",
+            help="Send a header to each URL, or each line of a file (may be repeated).",
+        ),
+        click.option(
+            "--timeout",
+            type=_number(MAX_TIMEOUT, zero=False),
+            default=str(DEFAULT_TIMEOUT),
+            metavar="SECONDS",
+            show_default=True,
+            help="Wait so long for the whole answer of a URL.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 
 
@@ -101,7 +125,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON doc
     help="Tokens that decode keeps back for a request's output, instead of what the log says (not known: 512).",
 )
 @click.option("--slack", metavar="N|P%", default="0", help="More tokens, or so many percent more, must be there.")
-@_timeout
+@_asked_of_urls
 @_json
 def gate(
     pools: tuple[str, ...],
@@ -113,6 +137,8 @@ def gate(
     decode_reserve: int | None,
     slack: str,
     timeout: Fraction,
+    headers: tuple[str, ...],
+    token_file: Path | None,
     as_json: bool,
 ) -> None:
     """Checks that each KV pool can hold a request as long as the context length; a gate before a rollout.
@@ -122,26 +148,31 @@ def gate(
     """
     from ..properties.pools import judge_pools
     from .operate_report import gate_document, gate_sentences, gate_table
+    from .prometheus import gateway_hint
+    from .prometheus import pools as scraped_pools
     from .startup_log import Stated
 
     if not (pools or logs or scrapes):
         raise click.UsageError("give --pool N with --context N, or --log FILE, or --metrics SOURCE")
     _refuse_shared_input([*(_sided(log)[1] for log in logs), *scrapes])
+    asking = _asking(scrapes, timeout, headers, token_file)
     demand = _demand(output_tokens, slack)
     stated = Stated(context=context, page=page_size, reserve=decode_reserve)
     found = [_stated_pool(text, stated) for text in pools]
     missing: list[str] = []
+    scraped = [_scrape(source, asking) for source in scrapes]
     for name, more in [
         *(_log_pools(log, stated) for log in logs),
-        *(_scraped_pools(source, stated, timeout) for source in scrapes),
+        *((scrape.name, scraped_pools(scrape, context, page_size, decode_reserve)) for scrape in scraped),
     ]:
         found += more
         missing += [] if more else [name]
     result = judge_pools(found, demand, missing)
+    hints = [hint for scrape in scraped for hint in gateway_hint(scrape)]
     if as_json:
-        print_document(gate_document(result, demand))
+        print_document(gate_document(result, demand, hints))
     else:
-        _print(gate_table(result) if result.fits else None, gate_sentences(result, demand))
+        _print(gate_table(result) if result.fits else None, gate_sentences(result, demand, hints))
     sys.exit(EXIT_CODES[result.verdict])
 
 
@@ -184,18 +215,21 @@ def _log_pools(text: str, stated: Stated) -> tuple[str, list[Pool]]:
     return name_of(source), pools(source, read_lines(source), replace(stated, side=side))
 
 
-def _scraped_pools(source: str, stated: Stated, timeout: Fraction) -> tuple[str, list[Pool]]:
-    from .prometheus import pools
+def _asking(sources: Sequence[str], timeout: Fraction, headers: Sequence[str], token_file: Path | None) -> Asking:
+    from .web import Asking, headers_of, is_address
 
-    scrape = _scrape(source, timeout)
-    return scrape.name, pools(scrape, stated.context, stated.page, stated.reserve)
+    if any(map(is_address, sources)):
+        return Asking(float(timeout), headers_of(headers, token_file))
+    if headers or token_file:
+        raise click.UsageError("--header and --token-file are sent to URLs; no source is one")
+    return Asking(float(timeout))
 
 
-def _scrape(source: str, timeout: Fraction) -> Scrape:
+def _scrape(source: str, asking: Asking) -> Scrape:
     from .prometheus import parse
     from .sources import read_text
 
-    return parse(source, read_text(source, float(timeout)))
+    return parse(source, read_text(source, asking))
 
 
 @click.command()
@@ -218,7 +252,7 @@ def _scrape(source: str, timeout: Fraction) -> Scrape:
 @click.option("--max-held", type=_tokens(0), metavar="N", help="No more holds may be open, over all ranks.")
 @click.option("--interval", type=_number(zero=False), metavar="SECONDS", help="Time between the scrapes, for rates.")
 @click.option("--idle-ok", is_flag=True, help="A rank that released nothing is well if another one did.")
-@_timeout
+@_asked_of_urls
 @_json
 def metrics(
     source: str,
@@ -229,6 +263,8 @@ def metrics(
     interval: Fraction | None,
     idle_ok: bool,
     timeout: Fraction,
+    headers: tuple[str, ...],
+    token_file: Path | None,
     as_json: bool,
 ) -> None:
     """Judges how decode's holds end, per rank and in total, from one scrape or from what changed between two.
@@ -241,8 +277,10 @@ def metrics(
 
     if interval is not None and second is None:
         raise click.UsageError("--interval is the time between two scrapes; give SECOND too")
-    _refuse_shared_input([source, *([second] if second else [])])
-    scrapes = [_scrape(each, timeout) for each in (source, second) if each is not None]
+    given = [each for each in (source, second) if each is not None]
+    _refuse_shared_input(given)
+    asking = _asking(given, timeout, headers, token_file)
+    scrapes = [_scrape(each, asking) for each in given]
     reading = _reading(scrapes, Thresholds(min_drained, max_p99, max_held, idle_ok), interval)
     if as_json:
         print_document(metrics_document(reading))
@@ -254,7 +292,7 @@ def metrics(
 def _reading(scrapes: Sequence[Scrape], asked: Thresholds, interval: Fraction | None) -> Reading:
     from ..properties.releases import changes, judge_releases
     from .operate_report import Reading
-    from .prometheus import counts
+    from .prometheus import counts, gateway_hint
 
     counted = [counts(scrape) for scrape in scrapes]
     changed = changes(counted[0], counted[1]) if len(counted) == 2 else []
@@ -267,6 +305,7 @@ def _reading(scrapes: Sequence[Scrape], asked: Thresholds, interval: Fraction | 
         sources=tuple(scrape.name for scrape in scrapes),
         interval_seconds=interval,
         changes=tuple(change for change in changed if change.counts.labels in judged),
+        hints=tuple(hint for scrape in scrapes for hint in gateway_hint(scrape)),
     )
 
 
@@ -278,12 +317,6 @@ def _refuse_shared_input(sources: Sequence[str]) -> None:
 def _print(table: Table | None, sentences: Sequence[str]) -> None:
     """A table as wide as it is, and sentences below it."""
     if table is not None:
-        from rich.console import Console
-        from rich.measure import Measurement
-
-        console, endless = Console(), Console(width=10_000)
-        width = Measurement.get(endless, endless.options, table).maximum
-        Console(width=max(console.width, width)).print(table)
-        click.echo()
-    for sentence in sentences:
-        click.echo(sentence)
+        print_wide(table)
+        echo()
+    echo_lines(sentences)

@@ -24,6 +24,7 @@ from ..properties.pools import (
     contexts_by_side,
 )
 from ..properties.releases import OUTCOMES, Change, Counts, Durations, Health, Judged, Report, Thresholds, remarks
+from .console import text_cell
 from .prometheus import rank_name
 
 GATE_FORMAT = "draincheck-gate"
@@ -54,6 +55,8 @@ class Reading:
     interval_seconds: Fraction | None
     changes: tuple[Change, ...]
     """What each rank of the report counted between two scrapes; empty for one scrape."""
+    hints: tuple[str, ...] = ()
+    """What to do about the sources."""
 
 
 def gate_table(gate: Gate) -> Table:
@@ -62,9 +65,9 @@ def gate_table(gate: Gate) -> Table:
     for fit in gate.fits:
         pool = fit.pool
         table.add_row(
-            Text(pool.where),
-            Text(pool.side or "-"),
-            Text(pool.rank or "-"),
+            text_cell(pool.where),
+            text_cell(pool.side or "-"),
+            text_cell(pool.rank or "-"),
             f"{pool.tokens:,}",
             f"{pool.context:,}",
             f"{fit.needed:,}",
@@ -74,9 +77,9 @@ def gate_table(gate: Gate) -> Table:
     return table
 
 
-def gate_sentences(gate: Gate, demand: Demand) -> list[str]:
-    """The verdict, decided by the tightest pool, and what else there is to know."""
-    return [_gate_verdict(gate), *gate_notes(gate, demand)]
+def gate_sentences(gate: Gate, demand: Demand, hints: Sequence[str] = ()) -> list[str]:
+    """The verdict, decided by the tightest pool, and what else there is to know, with hints on the sources."""
+    return [_gate_verdict(gate), *gate_notes(gate, demand), *hints]
 
 
 def _gate_verdict(gate: Gate) -> str:
@@ -124,7 +127,7 @@ def _lacks(sides: set[str], side: str) -> bool:
     return side not in sides and bool(sides & set(SIDES)) and sides <= set(SIDES)
 
 
-def gate_document(gate: Gate, demand: Demand) -> dict[str, Any]:
+def gate_document(gate: Gate, demand: Demand, hints: Sequence[str] = ()) -> dict[str, Any]:
     """The document of `draincheck gate --json`."""
     return {
         "format": GATE_FORMAT,
@@ -135,7 +138,7 @@ def gate_document(gate: Gate, demand: Demand) -> dict[str, Any]:
         "slack_share": float(demand.slack_share),
         "pools": [_fit_document(fit) for fit in gate.fits],
         "missing": list(gate.missing),
-        "notes": gate_notes(gate, demand),
+        "notes": [*gate_notes(gate, demand), *hints],
     }
 
 
@@ -175,8 +178,8 @@ def metrics_table(reading: Reading) -> Table:
 def _cells(engine: str, rank: str, judged: Judged, reading: Reading) -> list[str | Text]:
     counts = judged.counts
     cells: list[str | Text] = [
-        Text(engine),
-        Text(rank),
+        text_cell(engine),
+        text_cell(rank),
         _percent(counts.drained.numerator, counts.drained.denominator) if counts.drained is not None else "-",
         f"{counts.total:,}",
         f"{counts.outcomes.get('timeout', 0):,}",
@@ -195,7 +198,7 @@ def _edge_words(durations: Durations | None, share: Fraction) -> str:
     if between is None:
         return "-"
     above, up_to = between
-    return f"<= {up_to:g}" if isfinite(up_to) else f"> {above:g}"
+    return f"<= {float(up_to):g}" if isfinite(up_to) else f"> {float(above):g}"
 
 
 def metrics_sentences(reading: Reading) -> list[str]:
@@ -238,7 +241,8 @@ def metrics_notes(reading: Reading) -> list[str]:
     if reading.report.left_out:
         said.append(f"{reading.report.left_out} ranks left out: no decode engines, nothing counted")
     if not reading.report.ranks:
-        said.append("no decode rank in it: release without these metrics, metrics not enabled, or a prefill server?")
+        unknown = "no decode rank in it: release without these metrics, metrics not enabled, or a prefill server?"
+        said += reading.hints or [unknown]
     return said
 
 
@@ -295,7 +299,7 @@ def _mean(counts: Counts) -> float | None:
 
 def _between(durations: Durations | None, share: Fraction) -> list[float | None] | None:
     between = durations.quantile(share) if durations else None
-    return None if between is None else [between[0], between[1] if isfinite(between[1]) else None]
+    return None if between is None else [float(between[0]), float(between[1]) if isfinite(between[1]) else None]
 
 
 def _percent(part: int, whole: int) -> str:

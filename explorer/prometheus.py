@@ -6,15 +6,18 @@ wrong has a line number. A value that cannot be right is refused; nothing is gue
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import pairwise
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ..properties.pools import Pool
-from ..properties.releases import OUTCOMES, Counts, Durations, Labels
+from ..properties.releases import OUTCOMES, Counts, Durations, Edge, Labels
 from .sources import SourceError, name_of
 
 POOL = "max_total_num_tokens"
@@ -26,8 +29,13 @@ BUCKET, COUNT, SUM = f"{SECONDS}_bucket", f"{SECONDS}_count", f"{SECONDS}_sum"
 HELD = "num_decode_deferred_kv_release_reqs"
 OURS = (POOL, CONTEXT, PAGE, RELEASES, BUCKET, COUNT, SUM, HELD)
 
+_RENAMED = re.compile(rf"[A-Za-z0-9]+_(?:{POOL}|{RELEASES}|{SECONDS}_\w+|{HELD})")
+
 EXACT = 2**53
 """From here on not every whole number has a value of its own in the text's 64 bits."""
+
+MAX_EXPONENT = 18
+"""Of ten, in seconds: what is larger or smaller is no duration, and would be long to write out."""
 
 RANK_LABELS = ("dp_rank", "pp_rank", "tp_rank", "moe_ep_rank")
 
@@ -56,6 +64,8 @@ class Scrape:
 
     name: str
     samples: tuple[Sample, ...]
+    renamed: str = ""
+    """The first metric that has the name of one of ours behind another word and an underscore."""
 
     def of(self, name: str) -> list[Sample]:
         """The samples of one metric, in the order of the text."""
@@ -78,14 +88,26 @@ def parse(source: str, text: str) -> Scrape:
             f"{name}, line {len(lines)}: the last line has no end, so the text may be cut off within it; "
             "expected a line feed after each line"
         )
-    samples = [
-        sample
-        for number, line in enumerate(lines, 1)
-        for sample in _parse_line(f"{name}, line {number}", line)
-        if sample.name in OURS
-    ]
+    samples: list[Sample] = []
+    renamed = ""
+    for number, line in enumerate(lines, 1):
+        for sample in _parse_line(f"{name}, line {number}", line):
+            if sample.name in OURS:
+                samples.append(sample)
+            elif not renamed and _RENAMED.fullmatch(sample.name):
+                renamed = sample.name
     _refuse_repetition(samples)
-    return Scrape(name, tuple(samples))
+    return Scrape(name, tuple(samples), renamed)
+
+
+def gateway_hint(scrape: Scrape) -> list[str]:
+    """What to do about a text whose names a gateway has changed: it may leave out servers, and does not say so."""
+    if not scrape.renamed or scrape.samples:
+        return []
+    return [
+        f"{scrape.name}: {scrape.renamed} is a name as a gateway writes it that collects metrics of servers, of those "
+        "that answer; scrape each server itself"
+    ]
 
 
 def _parse_line(where: str, line: str) -> list[Sample]:
@@ -187,7 +209,7 @@ def _outcome(sample: Sample) -> str:
 
 
 def _durations(scrape: Scrape) -> dict[Labels, Durations]:
-    buckets: dict[Labels, list[tuple[float, Sample]]] = {}
+    buckets: dict[Labels, list[tuple[Edge, Sample]]] = {}
     for sample in scrape.of(BUCKET):
         buckets.setdefault(sample.without("le"), []).append((_edge(sample), sample))
     totals = {sample.labels: sample for sample in scrape.of(COUNT)}
@@ -201,37 +223,40 @@ def _durations(scrape: Scrape) -> dict[Labels, Durations]:
     }
 
 
-def _histogram(found: Sequence[tuple[float, Sample]], total: Sample | None, seconds: float | None) -> Durations:
+def _histogram(found: Sequence[tuple[Edge, Sample]], total: Sample | None, seconds: float | None) -> Durations:
     """A histogram from its buckets, sorted by edge."""
     edges = tuple(edge for edge, _ in found)
     cumulative = tuple(_count(sample) for _, sample in found)
     for (edge, sample), (next_edge, next_sample) in pairwise(found):
         if edge == next_edge:
-            raise SourceError(f"{next_sample.where}: {BUCKET} has the edge {edge:g} twice; expected each once")
+            raise SourceError(f"{next_sample.where}: {BUCKET} has the edge {float(edge):g} twice; expected each once")
         if next_sample.value < sample.value:
             raise SourceError(
                 f"{next_sample.where}: {BUCKET} falls from {sample.value:g} to {next_sample.value:g}; expected counts "
                 "that are cumulated over the edges"
             )
     if edges[-1] != inf:
-        raise SourceError(f'{found[-1][1].where}: {BUCKET} ends at {edges[-1]:g}; expected one with le="+Inf"')
+        raise SourceError(f'{found[-1][1].where}: {BUCKET} ends at {float(edges[-1]):g}; expected one with le="+Inf"')
     if total is not None and _count(total) != cumulative[-1]:
         raise SourceError(f"{total.where}: {COUNT} is {total.value:g}, but the buckets end at {cumulative[-1]}")
     return Durations(edges, cumulative, seconds)
 
 
-def _edge(sample: Sample) -> float:
+def _edge(sample: Sample) -> Edge:
+    """The upper edge that the text writes, exactly: as a float, 0.1 would be above a limit of 0.1."""
     text = sample.label("le")
     expected = "expected an upper edge in seconds"
     if text is None:
         raise SourceError(f"{sample.where}: {BUCKET} has no label le; {expected}")
     try:
-        edge = float(text)
-    except ValueError:
+        edge = Decimal(text)
+    except InvalidOperation:
         raise SourceError(f"{sample.where}: {BUCKET} has le={text!r}; {expected}") from None
-    if isnan(edge) or edge < 0:
+    if edge == Decimal("Infinity"):
+        return inf
+    if not edge.is_finite() or edge < 0 or not -MAX_EXPONENT <= edge.adjusted() <= MAX_EXPONENT:
         raise SourceError(f"{sample.where}: {BUCKET} has le={text!r}; {expected}")
-    return edge
+    return Fraction(edge)
 
 
 def _count(sample: Sample, least: int = 0) -> int:

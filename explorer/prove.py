@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..protocol.language.errors import DraincheckError
-from .console import note, print_document, print_wide
+from .console import echo, echo_lines, note, print_document, print_wide, screen, text_cell
 from .status_update import assumption, words
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ..models.profile import Profile
     from ..properties.cases import Question
     from ..properties.property import Property
     from .proofs import Result
@@ -25,6 +26,7 @@ FORMAT = "draincheck-prove"
 VERSION = 1
 METHODS = ("induction", "k-induction", "bmc", "spacer")
 RANKS = ("1", "2", "any")
+MAX_LEMMA_BYTES = 2**20
 EXIT_CODES = {"PROVED": 0, "VIOLATED": 1, "UNDETERMINED": 3}
 STYLES = {"PROVED": "green", "VIOLATED": "bold red", "UNDETERMINED": "magenta"}
 
@@ -57,7 +59,7 @@ class LemmaError(DraincheckError):
     help="A Python file whose properties are the lemmas. [default: those of draincheck.properties.lemmas]",
 )
 @click.option("--property", "names", multiple=True, metavar="NAME", help="Ask only for this one (may be repeated).")
-@click.option("--depth", type=click.IntRange(min=0), default=20, show_default=True, help="Steps of a run, at most.")
+@click.option("--depth", type=click.IntRange(0, 10**6), default=20, show_default=True, help="Steps of a run, at most.")
 @click.option("--max-seconds", type=float, default=60.0, show_default=True, help="Give up after so long, each time.")
 @click.option("--simple-path", is_flag=True, help="In k-induction, let no state come twice in a row of states.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
@@ -81,6 +83,7 @@ def prove(
     "reference". Exit codes: 0 proved, 1 violated (with a run), 2 wrong input, 3 undetermined (with steps that are in
     the way of a proof, from a state that may be unreachable).
     """
+    from ..models.profile import load_profile
     from .proofs import Method, worst
 
     bounded = bool(scenarios) or profile == "reference"
@@ -97,24 +100,25 @@ def prove(
     if chosen is not Method.INDUCTION and file is not None:
         raise click.UsageError("--lemmas belong to --method induction")
     lemmas = None if file is None else _own_lemmas(file)
+    loaded = None if profile == "reference" else load_profile(profile)  # once: it may come through a pipe
     limits = (depth, max_seconds)
-    if bounded:
-        results = _bounded(profile, scenarios, chosen, lemmas or [], names, limits, simple_path)
+    if loaded is None or bounded:
+        results = _bounded(loaded, scenarios, chosen, lemmas or [], names, limits, simple_path)
     else:
         default = RANKS if chosen is Method.INDUCTION else RANKS[:1]
-        results = _endless(profile, ranks or default, slots, chosen, lemmas, names, limits, simple_path)
-    assumed = {} if profile == "reference" else _assumed(profile, scenarios)
+        results = _endless(loaded, ranks or default, slots, chosen, lemmas, names, limits, simple_path)
+    assumed = {} if loaded is None else _assumed(loaded, scenarios)
     if as_json:
         print_document(document(profile, assumed, results))
     else:
         _print(profile, results)
         for knob, value in assumed.items():
-            click.echo(f"{profile}: {knob} is unknown and taken as {value}")
+            echo(f"{profile}: {knob} is unknown and taken as {value}")
     sys.exit(EXIT_CODES[worst(results)])
 
 
 def _endless(
-    name: str,
+    profile: Profile,
     ranks: Sequence[str],
     slots: int,
     method: Any,
@@ -124,13 +128,11 @@ def _endless(
     simple_path: bool,
 ) -> list[Result]:
     from ..models.endless import endless
-    from ..models.profile import load_profile
     from ..properties.cases import drain_case
     from ..properties.lemmas import GOALS, LEMMAS
     from .proofs import ANY, Method, Verdict, prove_bounded, prove_endless, refuted
     from .unrolling import Bounds
 
-    profile = load_profile(name)
     if not profile.knobs.transfers:
         raise DraincheckError(f"{profile.origin}: the backend transfers nothing; there is nothing to prove")
     goals = _chosen(names, GOALS)
@@ -144,19 +146,19 @@ def _endless(
             for late in (False, True):
                 count = number if number == ANY else int(number)
                 given = LEMMAS if lemmas is None else lemmas
-                say(f"{name}: prefill ranks {number}")
+                say(f"{profile.name}: prefill ranks {number}")
                 found = prove_endless(
                     profile, count, late_timer=late, slots=slots, lemmas=given, goals=goals, watch=say
                 )
                 results.append(found)
                 if found.verdict is not Verdict.PROVED:
-                    say(f"{name}: looking for a run that fails")
+                    say(f"{profile.name}: looking for a run that fails")
                     return [*results, *refuted(profile, goals)]
     return results
 
 
 def _bounded(
-    name: str,
+    profile: Profile | None,
     scenarios: Sequence[str],
     method: Any,
     lemmas: Sequence[Property],
@@ -169,7 +171,7 @@ def _bounded(
 
     results: list[Result] = []
     with note() as say:
-        for question in _questions(name, scenarios):
+        for question in _questions(profile, scenarios):
             known = question.check.properties
             subjects = _chosen(names, known)
             if method is Method.INDUCTION:
@@ -180,27 +182,26 @@ def _bounded(
     return results
 
 
-def _assumed(name: str, scenarios: Sequence[str]) -> dict[str, object]:
+def _assumed(profile: Profile, scenarios: Sequence[str]) -> dict[str, object]:
     """Knobs that are unknown and can matter, with the value taken for each."""
     from ..models.endless import endless
-    from ..models.profile import load_profile
     from ..properties.cases import scenario_with
     from ..properties.unknown import matters
 
-    profile = load_profile(name)
     asked = [scenario_with(each, {}) for each in scenarios] or [endless()]
     unknown = [knob for knob in profile.unknown if any(matters(knob, each) for each in asked)]
     return {knob: getattr(profile.knobs, knob, None) for knob in unknown}
 
 
-def _questions(name: str, scenarios: Sequence[str]) -> list[Question]:
-    from ..properties.cases import cases_of, reference_case
+def _questions(profile: Profile | None, scenarios: Sequence[str]) -> list[Question]:
+    """What is asked of the scenarios of a profile, or of the reference model without one."""
+    from ..properties.cases import drain_case, reference_case, scenario_with
 
-    if name == "reference":
+    if profile is None:
         if scenarios:
             raise click.UsageError("the reference model has no scenarios")
         return [reference_case().untimed]
-    return [cases_of(name, (scenario,), timer=False)[0].untimed for scenario in scenarios]
+    return [drain_case(profile, scenario_with(name, {}), timer=False).untimed for name in scenarios]
 
 
 def _chosen(names: Sequence[str], known: Sequence[Property]) -> list[Property]:
@@ -228,17 +229,19 @@ def _own_lemmas(file: Path) -> list[Property]:
 def lemmas_of(file: Path) -> list[Property]:
     """The lemmas of a Python file: its LEMMAS, or all properties that it defines. Raises LemmaError if it has none, or
     cannot be run."""
+    from ..models.reading import read_bytes
     from ..properties.property import Property
 
     spec = spec_from_file_location(f"lemmas_{file.stem}", file)
     if spec is None or spec.loader is None:
         raise LemmaError(f"{file}: this is no Python file; its name must end in .py")
+    read_bytes(file, MAX_LEMMA_BYTES, "a Python file of lemmas", pipes=False)
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except DraincheckError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise LemmaError(f"{file}: it cannot be run: {type(error).__name__}: {error}") from None
     listed: tuple[object, ...] = tuple(getattr(module, "LEMMAS", vars(module).values()))
     found = [each for each in listed if isinstance(each, Property)]
@@ -262,7 +265,9 @@ def table(results: Sequence[Result]) -> Table:
         subjects = each.subjects[0] if len(each.subjects) == 1 else f"all {len(each.subjects)}"
         ranks, timer = each.bounds.get("prefill ranks", "-"), each.bounds.get("release timer", "-")
         verdict = Text(each.verdict, style=STYLES[each.verdict])
-        shown.add_row(each.model, ranks, timer, subjects, each.method, verdict, each.detail, f"{each.seconds:.1f}")
+        shown.add_row(
+            text_cell(each.model), ranks, timer, subjects, each.method, verdict, each.detail, f"{each.seconds:.1f}"
+        )
     return shown
 
 
@@ -284,18 +289,15 @@ SHOWN = ("prefill ranks", "release timer")
 
 
 def _print(profile: str, results: Sequence[Result]) -> None:
-    from rich.console import Console
-
     from .render_terminal import terminal
 
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = screen()
     for each in results:
         if each.trace:
             console.print(terminal(each.trace, console.width))
     print_wide(table(results))
-    click.echo()
-    for line in legend(profile, results):
-        click.echo(line)
+    echo()
+    echo_lines(legend(profile, results))
 
 
 def document(profile: str, assumed: Mapping[str, object], results: Sequence[Result]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .console import note, print_document, print_wide
+from .console import echo, note, print_document, print_wide, screen
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,16 +71,14 @@ def table(relations: Sequence[Relation]) -> Table:
 
 
 def _print(relations: Sequence[Relation]) -> None:
-    from rich.console import Console
-
     from .render_terminal import terminal
 
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = screen()
     for each in relations:
         if each.trace:
             console.print(terminal(each.trace, console.width))
     print_wide(table(relations))
-    click.echo("The release timer is off. What the relations say, and what they do not: docs/relations.md")
+    echo("The release timer is off. What the relations say, and what they do not: docs/relations.md")
 
 
 def document(profile: str, relations: Sequence[Relation]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..models.drain import APART, ONE_STEP, STATUS_UPDATE
 from .calibration import Cell, backend_of, release_of, releases
+from .console import text_cell
 from .history import Chapter
 from .status_update import assumption, words
 from .verify import EXPLANATION, Held, Row, Run, Verdict
@@ -36,8 +37,8 @@ def table(rows: Sequence[Row]) -> Table:
         result.add_column(heading, justify="right" if heading in ("states", "trace") else "left", no_wrap=True)
     for row in rows:
         result.add_row(
-            Text(row.profile),
-            Text(row.scenario),
+            text_cell(row.profile),
+            text_cell(row.scenario),
             _verdicts(row),
             row.subject or "-",
             f"{row.run.states:,}{'+' * bool(_cut_short(row.run))}",
@@ -263,13 +264,15 @@ def history_table(chapters: Sequence[Chapter]) -> Table:
         change = chapter.change
         numbers = " ".join(f"#{number}" for number in change.prs)
         if change.untold:
-            result.add_row(Text(change.name), numbers, Text(f"not told: {change.untold}", style="dim"), "-", "-")
+            result.add_row(text_cell(change.name), numbers, Text(f"not told: {change.untold}", style="dim"), "-", "-")
             continue
         failing = ", ".join(chapter.broken) or "nothing"
         result.add_row(
-            Text(change.name),
+            text_cell(change.name),
             numbers,
-            Text(failing if chapter.as_said else f"{failing}; expected: {change.property} alone, and nothing with it"),
+            text_cell(
+                failing if chapter.as_said else f"{failing}; expected: {change.property} alone, and nothing with it"
+            ),
             Text(chapter.verdict, style=STYLE[chapter.verdict]) if chapter.verdict else "-",
             str(len(chapter.trace)) if chapter.trace else "-",
         )
@@ -311,7 +314,7 @@ def calibration_table(cells: Sequence[Cell]) -> Table:
         rows.setdefault((cell.bug.id, cell.bug.name), []).append(cell)
     for (number, name), own in rows.items():
         shown = [_release_words([cell for cell in own if release_of(cell) == release]) for release in columns]
-        result.add_row(number, Text(name), own[0].bug.scenario, own[0].bug.property, *shown)
+        result.add_row(number, text_cell(name), own[0].bug.scenario, own[0].bug.property, *shown)
     return result
 
 

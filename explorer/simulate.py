@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import note, print_document, print_wide
+from .console import echo, echo_lines, note, print_document, print_wide, screen
 from .size_options import size_options
 from .writing import folder_for_output
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .verify import Verdict
 
 DEFAULT_SECONDS = 5.0
-TABLE_WIDTH = 120
 
 
 @click.command()
@@ -176,19 +175,17 @@ def _print(rows: Sequence[Walked], plan: Plan, as_json: bool, cut: str) -> None:
     if as_json:
         print_document(document(rows, plan), cut)
         return
-    from rich.console import Console
 
     from .render_terminal import terminal
 
-    console = Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)
+    console = screen()
     for row in rows:
         for trace in row.traces:
             console.print(terminal(trace, console.width))
             console.print()
     print_wide(table(rows))
     console.print()
-    for line in legend(rows):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    echo_lines(legend(rows))
 
 
 def _save(rows: Sequence[Walked], folder: Path) -> None:
@@ -196,4 +193,4 @@ def _save(rows: Sequence[Walked], folder: Path) -> None:
 
     for row in rows:
         for trace in row.traces:
-            click.echo(f"saved {save(trace, folder)}", err=True)
+            echo(f"saved {save(trace, folder)}", err=True)

@@ -12,6 +12,7 @@ from rich.text import Text
 from ..models.model import Values
 from ..properties.cases import WEAKNESSES, Question
 from ..properties.property import Property
+from .console import text_cell
 from .report import STYLE
 from .search import compile_check
 from .shorten import shorten
@@ -121,8 +122,8 @@ def table(rows: Sequence[Walked]) -> Table:
     for row in rows:
         done = row.simulation
         result.add_row(
-            Text(row.profile),
-            Text(row.scenario),
+            text_cell(row.profile),
+            text_cell(row.scenario),
             _found(row),
             row.subject or "-",
             str(len(row.traces[0])) if row.traces else "-",

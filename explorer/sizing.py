@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from ..properties.ranges import Range
 from ..protocol.language.errors import DraincheckError
-from .console import note, print_document, print_wide
+from .console import complain, echo, echo_lines, note, print_document, print_wide
 from .quantities import (
     BYTES,
     BYTES_PER_SECOND,
@@ -292,7 +292,7 @@ def risk(
     if plot:
         from .plots import draw
 
-        click.echo(f"wrote {draw(found, plot)}", err=True)
+        echo(f"wrote {draw(found, plot)}", err=True)
     _say_disagreement(found)
 
 
@@ -321,10 +321,9 @@ def _say_disagreement(found: list[Estimate]) -> None:
     """Ends the run: exit code 3 if a closed form is outside the interval of its simulation."""
     wrong = [estimate for estimate in found if not estimate.agrees]
     for estimate in wrong:
-        click.echo(
-            f"draincheck: {estimate.asked.words}: closed form {estimate.risk:.6g} is outside "
-            f"{estimate.low:.6g} to {estimate.high:.6g}, where the simulation has it; one of the two is wrong",
-            err=True,
+        complain(
+            f"{estimate.asked.words}: closed form {estimate.risk:.6g} is outside "
+            f"{estimate.low:.6g} to {estimate.high:.6g}, where the simulation has it; one of the two is wrong"
         )
     sys.exit(3 if wrong else 0)
 
@@ -366,6 +365,5 @@ def _assumption_lines(assumed: dict[str, dict[str, Any]]) -> list[str]:
 def _print(table: Any, lines: list[str]) -> None:
 
     print_wide(table)
-    click.echo()
-    for line in lines:
-        click.echo(line)
+    echo()
+    echo_lines(lines)

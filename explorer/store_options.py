@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .console import complain
+
 if TYPE_CHECKING:
     from .store import Store
 
@@ -45,6 +47,6 @@ def say_what_is_not_kept(store: Store | None) -> None:
     from .loop_cache import LOOPS
 
     if store and store.trouble:
-        click.echo(f"draincheck: results are not kept: {store.trouble}", err=True)
+        complain(f"results are not kept: {store.trouble}")
     if LOOPS.trouble:
-        click.echo(f"draincheck: compiled loops are not kept: {LOOPS.trouble}", err=True)
+        complain(f"compiled loops are not kept: {LOOPS.trouble}")

@@ -42,7 +42,7 @@ class Quantity:
     """An input: unit, meaning, what the release has as default (None: nothing), and where it is worse.
 
     `whole` ones are counts. `rate` ones are given per second and used as seconds per unit; `scale` turns the given
-    unit into the one of the formulas (bytes, tokens). No value is below `least`.
+    unit into the one of the formulas (bytes, tokens). No value is below `least`, and of `positive` ones none is 0.
     """
 
     unit: str
@@ -53,6 +53,7 @@ class Quantity:
     rate: bool = False
     scale: int = 1
     least: int = 0
+    positive: bool = False
 
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -61,7 +62,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "bandwidth_gigabytes_per_second": Quantity(
         "GB/s", "what one call gets at least; 1 GB is 10^9 bytes", rate=True, scale=GIGABYTE
     ),
-    "kv_bytes_per_token": Quantity("bytes", "KV of a token that one rank writes to one destination"),
+    "kv_bytes_per_token": Quantity("bytes", "KV of a token that one rank writes to one destination", positive=True),
     "context_tokens": Quantity("tokens", "tokens of the request", least=1),
     "chunk_tokens": Quantity("tokens", "tokens of a chunk, at most", worse=Worse.EITHER, least=1),
     "prefill_tokens_per_second": Quantity("tokens/s", "what prefill computes for the request at least", rate=True),
@@ -74,9 +75,11 @@ QUANTITIES: Mapping[str, Quantity] = {
     ),
     "destinations": Quantity("", "decode ranks that one prefill rank writes to in the room", whole=True, least=1),
     "launched_chunks": Quantity("", "chunks of the room launched and not over, at one rank", whole=True, least=1),
-    "call_timeout_seconds": Quantity("s", "after which a call returns with an error, or none", worse=Worse.EITHER),
+    "call_timeout_seconds": Quantity(
+        "s", "after which a call returns with an error, or none", worse=Worse.EITHER, positive=True
+    ),
     "retry_tail_seconds": Quantity("s", "how long writes are retried after their call has failed"),
-    "heartbeat_seconds": Quantity("s", "between two looks at a prefill node", "5", worse=Worse.LOW),
+    "heartbeat_seconds": Quantity("s", "between two looks at a prefill node", "5", worse=Worse.LOW, positive=True),
     "heartbeat_misses": Quantity(
         "", "looks that fail before a node counts as dead", "2", worse=Worse.LOW, whole=True, least=1
     ),
@@ -132,8 +135,8 @@ def parse_interval(name: str, text: str) -> Interval:
     low, high = (_number(name, text, part) for part in (parts[0], parts[-1]))
     if low > high:
         raise TimingError(f"--{option_name(name)} {text}: the lower end is above the upper one; write lo..hi")
-    if low < least or (quantity.rate and low == 0):
-        expected = "greater than 0" if quantity.rate else f"at least {least}"
+    if low < least or (low == 0 and (quantity.rate or quantity.positive)):
+        expected = "greater than 0" if quantity.rate or quantity.positive else f"at least {least}"
         raise TimingError(f"--{option_name(name)} {text}: give values that are {expected}")
     if quantity.whole and (low.denominator, high.denominator) != (1, 1):
         raise TimingError(f"--{option_name(name)} {text}: it is a count; give whole numbers")

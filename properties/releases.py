@@ -19,6 +19,9 @@ OUTCOMES = (DRAINED, "timeout", "error")
 WITHOUT_HOLDS = ("prefill", "unified")
 """Engine types that never hold a slot for a remote writer."""
 
+Edge = Fraction | float
+"""Of a histogram, in seconds: exactly as the text has it, so that it can be compared with a limit; or infinity."""
+
 Labels = tuple[tuple[str, str], ...]
 """Labels of a rank, sorted by name, without those that tell series of one rank apart."""
 
@@ -35,7 +38,7 @@ class Health(StrEnum):
 class Durations:
     """A histogram of seconds held: for each upper edge, ascending and ending with infinity, how many are not above."""
 
-    edges: tuple[float, ...]
+    edges: tuple[Edge, ...]
     cumulative: tuple[int, ...]
     seconds: float | None = None
     """Sum over all holds; None if not known."""
@@ -45,13 +48,13 @@ class Durations:
         """How many holds."""
         return self.cumulative[-1]
 
-    def quantile(self, share: Fraction) -> tuple[float, float] | None:
+    def quantile(self, share: Fraction) -> tuple[Edge, Edge] | None:
         """The edges between which the quantile lies: above the first, not above the second; None without holds."""
         if not self.count:
             return None
         wanted = max(1, ceil(self.count * share))
         at = next(i for i, count in enumerate(self.cumulative) if count >= wanted)
-        return (self.edges[at - 1] if at else 0.0), self.edges[at]
+        return (self.edges[at - 1] if at else Fraction(0)), self.edges[at]
 
 
 @dataclass(frozen=True)
@@ -173,8 +176,8 @@ def _judge_p99(durations: Durations | None, limit: Fraction | None) -> tuple[Hea
     if up_to <= limit:
         return Health.HEALTHY, ""
     if above >= limit:
-        return Health.UNHEALTHY, f"the 99th percentile is above {above:g} s, asked are {float(limit):g} s"
-    within = f"between {above:g} and {up_to:g} s"
+        return Health.UNHEALTHY, f"the 99th percentile is above {float(above):g} s, asked are {float(limit):g} s"
+    within = f"between {float(above):g} and {float(up_to):g} s"
     return Health.UNDETERMINED, f"the 99th percentile is {within}, which does not decide {float(limit):g} s"
 
 

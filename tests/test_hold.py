@@ -715,3 +715,10 @@ def test_help_loads_no_solver() -> None:
 
 def test_the_verdict_names_the_command() -> None:
     assert "draincheck hold PROFILE evaluates it" in EXPLANATION[Verdict.CONDITIONAL]
+
+
+@pytest.mark.parametrize("option", ["--kv-bytes-per-token", "--call-timeout-seconds", "--heartbeat-seconds"])
+@pytest.mark.parametrize("value", ["0", "0..5", "-1", "0/7"])
+def test_zero_is_refused_where_it_means_nothing(option: str, value: str) -> None:
+    result = run("sglang-0.5.23-mooncake", f"{option}={value}")
+    assert result.exit_code == 2 and result.stderr.strip().endswith("give values that are greater than 0")

@@ -705,12 +705,60 @@ def test_bad_metrics_are_one_line_that_names_the_line(text: str, said: str) -> N
         (("-", "--max-p99", "0"), "expected a number from more than 0"),
         (("-", "--timeout", "999999999999999"), "expected a number from more than 0 to 86400"),
         (("-", "--max-held", "few"), "expected a whole number from 0"),
-        (("http://[bad/metrics",), "http://[bad/metrics: cannot be read"),
+        (("http://[bad/metrics",), "http://[bad/metrics: this is no address"),
         (("http://127.0.0.1:1/metrics",), "http://127.0.0.1:1/metrics: cannot be reached: Connection refused"),
     ],
 )
 def test_bad_arguments_of_metrics_are_one_line(arguments: tuple[str, ...], said: str) -> None:
     assert said in refused("metrics", *arguments, text="")
+
+
+@pytest.mark.parametrize(
+    "edge", ["0.001", "0.002", "0.005", "0.01", "0.02", "0.025", "0.05", "0.1", "0.2", "0.4", "1e-1"]
+)
+def test_a_limit_at_an_edge_of_the_histogram_is_decided(edge: str) -> None:
+    drained = f'{TOTAL}{{outcome="drained"}} 100\n'
+    below = f'{BUCKET}{{le="{edge}"}} 100\n{BUCKET}{{le="+Inf"}} 100\n'
+    above = f'{BUCKET}{{le="{edge}"}} 0\n{BUCKET}{{le="+Inf"}} 100\n'
+    limit = {"1e-1": "0.1"}.get(edge, edge)
+    assert metrics("-", "--max-p99", limit, text=drained + below)["verdict"] == "HEALTHY"
+    assert metrics("-", "--max-p99", limit, text=drained + above)["verdict"] == "UNHEALTHY"
+
+
+@pytest.mark.parametrize("edge", ["nan", "-1", "1e999999999", "-inf", "1e-99", "0x1", ""])
+def test_an_edge_that_is_no_duration_is_refused(edge: str) -> None:
+    assert f"has le='{edge}'" in refused("metrics", "-", text=f'{BUCKET}{{le="{edge}"}} 1\n')
+
+
+def test_metrics_that_a_gateway_has_renamed_point_at_the_servers() -> None:
+    text = 'engine_decode_deferred_kv_release_total{outcome="drained",worker_addr="http://a"} 5\n'
+    (note,) = metrics("-", text=text)["notes"]
+    assert "engine_decode_deferred_kv_release_total is a name as a gateway writes it" in note
+    assert "scrape each server itself" in note
+    assert any(
+        "scrape each server" in note for note in gate("--metrics", "-", text="engine_max_total_num_tokens 5\n")["notes"]
+    )
+    assert metrics("-", text="a_page_size 5\n")["notes"] == [
+        "no decode rank in it: release without these metrics, metrics not enabled, or a prefill server?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("localhost:30000/metrics", "if it is an address, write http://localhost:30000/metrics"),
+        ("[::1]:30000", "if it is an address, write http://[::1]:30000"),
+        ("decode-0.example/metrics", "write http://decode-0.example/metrics"),
+        (
+            "ftp://u:secret@host/metrics",
+            "ftp://***@host/metrics: there is no such file; of addresses",
+        ),
+        ("http:/localhost/metrics", "write http://"),
+    ],
+)
+def test_what_looks_like_an_address_gets_a_hint(source: str, said: str) -> None:
+    message = refused("metrics", source)
+    assert said in message and "secret" not in message
 
 
 def test_a_closed_standard_input_is_one_line() -> None:
@@ -766,7 +814,7 @@ def test_urls_are_read_and_what_is_wrong_with_them_is_said(server: str) -> None:
     assert f"{server}/gone: the server answered 404" in refused("metrics", f"{server}/gone")
     assert f"{server}/page, line 1: a page of HTML" in refused("metrics", f"{server}/page")
     assert f"{server}/short: the answer broke off" in refused("metrics", f"{server}/short")
-    assert "no answer within 0.2 s" in refused("metrics", f"{server}/slow", "--timeout", "0.2")
+    assert "no whole answer within 0.2 s" in refused("metrics", f"{server}/slow", "--timeout", "0.2")
 
 
 # ----------------------------------------------------------------------------------------------------- documents

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 from collections.abc import Callable
@@ -497,6 +498,26 @@ def test_command_refuses_a_file_without_lemmas(tmp_path: Path) -> None:
         (tmp_path / "mine.py").write_text(text)
         code, out = run("sglang-0.5.23-mooncake", "--lemmas", str(tmp_path / "mine.py"))
         assert code == 2 and message in out
+
+
+def test_a_row_of_states_in_which_other_steps_break_the_rules_is_shown() -> None:
+    code, out = run("reference", "--method", "k-induction", "--depth", "2")
+    assert code == 3 and "no_late_write is broken by 3 steps from a state that may be unreachable" in out
+
+
+def test_a_profile_may_come_through_a_pipe() -> None:
+    """It is read once."""
+    reading, writing = os.pipe()
+    os.write(writing, CliRunner().invoke(main, ["profile", "sglang-0.5.23-mooncake"]).stdout_bytes)
+    os.close(writing)
+    code, out = run(f"/dev/fd/{reading}", "--method", "bmc", "--depth", "0", "--property", "no_late_write")
+    assert (code, "no run of 0 steps or fewer fails" in out) == (3, True), out
+
+
+def test_a_file_of_lemmas_that_ends_the_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("raise SystemExit(0)\n")
+    code, out = run("sglang-0.5.23-mooncake", "--lemmas", str(tmp_path / "mine.py"))
+    assert code == 2 and "it cannot be run: SystemExit: 0" in out
 
 
 @pytest.mark.slow
