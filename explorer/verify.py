@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ..properties.cases import DELAYS, INEQUALITY, LEAKS, LEFT_TO_THE_TIMER, WEAKNESSES, Case, Question
+from ..properties.cases import DELAYS, HELD_FOR_EVER, INEQUALITY, LEAKS, LEFT_TO_THE_TIMER, WEAKNESSES, Case, Question
 from ..properties.check import Check
 from ..properties.progress import Kept, kept_by_holds
 from .liveness import Outcome, decide_promises
@@ -210,8 +210,7 @@ def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
         return undecided(case, OUT_OF_MEMORY[1])
     deciding, findings, doubts = off, off.findings, off.doubts
     if case.timed:
-        promises = {each.name for each in case.untimed.check.promises}
-        findings = tuple(each for each in findings if each.subject not in promises)
+        findings = tuple(each for each in findings if each.subject != HELD_FOR_EVER)
     unfair = off.question.check.unfair_actions if off.question.check.promises else None
     if _may_go_on(off, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
@@ -461,9 +460,8 @@ def _row(
 
 def held_of(case: Case, findings: Sequence[Finding]) -> Held | None:
     """The hold that never ends among the findings of a search with the release timer off."""
-    promises = {each.name for each in case.untimed.check.promises}
     for each in findings:
-        if each.subject in promises:
+        if each.subject == HELD_FOR_EVER:
             end = each.trace.steps[-1].values if each.trace.steps else each.trace.initial
             return Held(kept_by_holds(case.untimed.check.model, end), each.trace)
     return None
@@ -512,4 +510,4 @@ def exit_code(rows: Sequence[Row]) -> int:
     """0 if every row is SAFE, 1 if a property fails in one, else 3 if one is undetermined."""
     if any(row.findings for row in rows):
         return 1
-    return 3 if any(row.reasons for row in rows) else 0
+    return 3 if any(Verdict.UNDETERMINED in row.classes for row in rows) else 0

@@ -83,6 +83,9 @@ LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name, schedulers_su
 DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name, prefill_ends_without_timeout.name})
 """Properties whose failure costs time, and no data."""
 
+HELD_FOR_EVER = holds_end.name
+"""What is broken with the release timer off where no ack ends a hold. A release timer ends it."""
+
 LEFT_TO_THE_TIMER = holds_end_by_drain.name
 """What fails where a hold is left to its release timer. Without one, such a hold never ends."""
 

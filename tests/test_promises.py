@@ -580,7 +580,7 @@ def test_an_undecided_promise_makes_a_pass_undetermined(monkeypatch: pytest.Monk
 
 
 def test_without_promises_nothing_is_said_about_fairness() -> None:
-    row = verify(drain_case(load_profile("sglang-0.5.23-mooncake"), SCENARIOS["abort"], timer=False))
+    row = verify(drain_case(load_profile("sglang-0.5.23-mooncake"), SCENARIOS["rejected"], timer=False))
     assert row.unfair is None and document([row])["rows"][0]["unfair"] is None
     assert not any("stays possible" in line for line in legend([row]))
 
