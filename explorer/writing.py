@@ -15,14 +15,10 @@ class WritingError(DraincheckError):
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file beside its place, and then puts it there, instead of one that was there. Raises OSError.
+    """Writes a file beside its place, and then puts it there, instead of whatever was there: a file, a link, a pipe.
 
-    What is no regular file, such as a pipe or /dev/stdout, is written to as it is.
+    Raises OSError.
     """
-    if path.exists() and not path.is_file():
-        path.write_bytes(content)
-        return
-    path = Path(os.path.realpath(path))  # the file that a link leads to is replaced, not the link
     unfinished = path.with_name(f".{uuid4().hex}.tmp")
     try:
         with unfinished.open("xb") as file:
@@ -35,8 +31,18 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Writes a file that a user has named, in place of the one that was there. Raises WritingError."""
-    _as_ours(path, lambda: write_whole(path, content))
+    """Writes a file that a user has named, in place of the one that was there. Raises WritingError.
+
+    Where a link leads, that file is replaced. What is no regular file, such as a pipe or /dev/stdout, is written to.
+    """
+
+    def attempt() -> None:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            write_whole(Path(os.path.realpath(path)), content)
+
+    _as_ours(path, attempt)
 
 
 def folder_for_output(folder: Path) -> None:

@@ -27,7 +27,7 @@ def test_what_must_not_be_is_seen() -> None:
     assert faults_of(case, End(2, "Traceback (most recent call last):\n", 0)) == ["tracebacks"]
     assert faults_of(case, End(2, "", 1)) == ["orphans"]
     assert faults_of(case, End(2, "\x1b[2J", 0)) == ["control characters"]
-    assert faults_of(case, End(2, "x" * 20_000, 0)) == ["long messages"]
+    assert faults_of(case, End(2, f"draincheck: {'x' * 20_000}\n", 0)) == ["long messages"]
     tally = Tally()
     tally.add("some", case, End(1, "so it was", 0))
     assert tally.worst == ["wrong exit codes: : exit code 1, right are [2]: so it was"]

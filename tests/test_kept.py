@@ -15,7 +15,7 @@ import pytest
 from draincheck.explorer import entries, loop_cache
 from draincheck.explorer.entries import UNFINISHED_SECONDS, Entries
 from draincheck.explorer.loop_cache import compiled_loop
-from draincheck.explorer.writing import WritingError, folder_for_output, write_output, write_whole
+from draincheck.explorer.writing import WritingError, folder_for_output, write_output
 from draincheck.protocol.loaded import FLOORS
 
 ROOT = Path(__file__).parents[1]
@@ -80,6 +80,18 @@ def test_what_is_no_regular_file_is_no_entry(kept: Entries, tmp_path: Path) -> N
         if kept.path(KEY).is_dir():
             kept.path(KEY).rmdir()
             kept.path(KEY).touch()
+        kept.write(KEY, b"a")
+        assert kept.read(KEY) == b"a"
+
+
+def test_an_entry_leads_nowhere_else(kept: Entries, tmp_path: Path) -> None:
+    """Whoever can write into a store can put a link there; no other file is written through it."""
+    kept.write(KEY, b"a")
+    kept.path(KEY).unlink()
+    (tmp_path / "other").write_text("before", "utf-8")
+    kept.path(KEY).symlink_to(tmp_path / "other")
+    kept.write(KEY, b"b")
+    assert (tmp_path / "other").read_text("utf-8") == "before" and kept.read(KEY) == b"b"
 
 
 def test_an_entry_of_another_name_is_none(kept: Entries) -> None:
@@ -251,11 +263,11 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
 
 def test_links_are_followed_and_pipes_are_written_to(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    write_whole(tmp_path / "link", b"a")
-    write_whole(tmp_path / "link", b"b")
+    write_output(tmp_path / "link", b"a")
+    write_output(tmp_path / "link", b"b")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_bytes() == b"b"
     reading, writing = os.pipe()
-    write_whole(Path(f"/dev/fd/{writing}"), b"c")
+    write_output(Path(f"/dev/fd/{writing}"), b"c")
     assert os.read(reading, 10) == b"c"
     os.close(reading)
     os.close(writing)
