@@ -202,6 +202,7 @@ ACCEPTED = [
     "if (m := s.level) > 1:\n    s.level = m - 1",
     "s.level = {1: 2}.get(k, 0)",
     "claim(s.level < 3, f'the level of {k} is low')",
+    "s.level = s.knobs.write + s.knobs.bounds.lo",
 ]
 
 

@@ -367,7 +367,7 @@ class _Reader:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             self._field(node)
         assert isinstance(node, ast.Attribute), "a name that is not bound here is found outside, or refused"
-        if node.attr.startswith("_") or node.attr in DENIED:
+        if node.attr.startswith("_") or (node.attr in DENIED and not _is_of_knobs(node.value)):
             self._refuse(node, f".{node.attr} is no part of the language", "look at the fields of the state")
         self._visit(node.value, names)
 
@@ -427,6 +427,11 @@ class _Reader:
 
     def _refuse(self, node: ast.AST, what: str, instead: str) -> NoReturn:
         raise DeclarationError(f"{self._syntax.at(node)}: {what}" + (f"; {instead}" if instead else ""))
+
+
+def _is_of_knobs(node: ast.AST) -> bool:
+    """Whether something is `s.knobs`, or of it: a model names its knobs as it likes."""
+    return isinstance(node, ast.Attribute) and (node.attr == "knobs" or _is_of_knobs(node.value))
 
 
 def _bound_in(node: ast.AST) -> frozenset[str]:
