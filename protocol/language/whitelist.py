@@ -29,21 +29,21 @@ from .state import State
 F = TypeVar("F", bound=Callable[..., Any])
 Function = types.FunctionType
 
-STATEMENTS = (
+STATEMENTS: tuple[type[ast.AST], ...] = (
     ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.If, ast.For, ast.Break, ast.Continue,
     ast.Return, ast.Pass, ast.FunctionDef, ast.Match,
 )  # fmt: skip
-EXPRESSIONS = (
+EXPRESSIONS: tuple[type[ast.AST], ...] = (
     ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.IfExp, ast.Lambda, ast.Tuple, ast.List, ast.Dict,
     ast.ListComp, ast.DictComp, ast.GeneratorExp, ast.Subscript, ast.Slice, ast.Attribute,
     ast.Name, ast.Constant, ast.NamedExpr, ast.Starred, ast.Yield, ast.YieldFrom, ast.JoinedStr, ast.FormattedValue,
 )  # fmt: skip
-PARTS = (
+PARTS: tuple[type[ast.AST], ...] = (
     ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop, ast.comprehension, ast.arguments, ast.arg,
     ast.keyword, ast.match_case, ast.MatchValue, ast.MatchOr, ast.MatchAs, ast.MatchSequence, ast.MatchStar,
 )  # fmt: skip
 
-ALLOWED = (*STATEMENTS, *EXPRESSIONS, *PARTS)
+ALLOWED: tuple[type[ast.AST], ...] = (*STATEMENTS, *EXPRESSIONS, *PARTS)
 
 _COMPARE = "compare with == or !="
 REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
