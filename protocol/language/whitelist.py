@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import itertools
 import operator
 import sys
 import types
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import reduce
 from typing import Any, NoReturn, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -77,12 +78,18 @@ DENIED = frozenset({
 })  # fmt: skip
 """Attributes that only one of the executions has, or that are the language's own."""
 
-CALLABLES = frozenset({
-    range, len, min, max, sum, any, all, abs, bool, int, enumerate, zip, reversed, sorted, tuple, list, dict, map,
-    filter, cast, reduce, itertools.chain, itertools.pairwise, itertools.product, itertools.combinations,
-    itertools.permutations, operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.eq,
-    operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.not_,
-})  # fmt: skip
+CALLABLES: frozenset[object] = frozenset(
+    getattr(module, name)
+    for module, names in (
+        (builtins, "range len min max sum any all abs bool int tuple list dict"),
+        (builtins, "enumerate zip reversed sorted map filter"),
+        (itertools, "chain pairwise product combinations permutations"),
+        (operator, "add sub mul and_ or_ eq ne lt le gt ge not_"),
+        (functools, "reduce"),
+        (typing, "cast"),
+    )
+    for name in names.split()
+)
 """What may be called besides the language and functions that are read themselves."""
 
 _SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -176,6 +183,7 @@ def _is_standard(module: str) -> bool:
 
 def _problem(value: object, waiting: list[Function]) -> str:
     """Why a value from outside the state cannot be used, or an empty string. Its functions are added to `waiting`."""
+    kind = type(value).__name__
     if value is None or type(value) in (bool, int, str, range) or isinstance(value, Enum | Index):
         return ""
     if isinstance(value, Function):
@@ -194,18 +202,18 @@ def _problem(value: object, waiting: list[Function]) -> str:
         return f"{value!r} is no whole number; the language has whole numbers only"
     if is_dataclass(value):
         if not _is_frozen(type(value)):
-            return f"a {type(value).__name__} can change; declare it with @dataclass(frozen=True)"
+            return f"a {kind} can change; declare it with @dataclass(frozen=True)"
         waiting.extend(_methods(type(value)))
         for each in fields(value):
             found = _problem(getattr(value, each.name), waiting)
             if found:
-                return f"{each.name} of {type(value).__name__}: {found}"
+                return f"{each.name} of {kind}: {found}"
         return ""
     if isinstance(value, set | frozenset):
-        return f"a {type(value).__name__} has no order; use a tuple"
+        return f"a {kind} has no order; use a tuple"
     if isinstance(value, list | dict):
-        return f"a {type(value).__name__} from outside the state can change; use a tuple, or make it a field"
-    return f"a {type(value).__name__} is no part of the language; use whole numbers, tuples, enumerations, functions"
+        return f"a {kind} from outside the state can change; use a tuple, or make it a field"
+    return f"a {kind} is no part of the language; use whole numbers, tuples, enumerations, functions"
 
 
 def _is_frozen(kind: type) -> bool:
@@ -225,8 +233,9 @@ def _problem_of_function(value: Function, waiting: list[Function]) -> str:
 def _problem_of_class(value: type, waiting: list[Function]) -> str:
     if value in CALLABLES:
         return ""
-    record = hasattr(value, "_fields") or (is_dataclass(value) and _is_frozen(value))
-    if not (record or issubclass(value, Enum | Index | NoValue)):
+    owner: type[Any] = value
+    record = hasattr(value, "_fields") or (is_dataclass(owner) and _is_frozen(value))
+    if not (record or issubclass(owner, Enum | Index | NoValue)):
         return f"{value.__name__} is no part of the language; a NamedTuple or a frozen dataclass holds several values"
     waiting.extend(_methods(value))
     for name, shared in _shared(value):
@@ -238,7 +247,7 @@ def _problem_of_class(value: type, waiting: list[Function]) -> str:
 
 def _shared(owner: type) -> Iterator[tuple[str, object]]:
     """What all objects of a class have in common, but for functions and what is declared for the state."""
-    for name, value in vars(owner).items():
+    for name, value in cast("Mapping[str, object]", vars(owner)).items():
         kind = type(value)
         declared = kind.__module__.startswith(__package__ or "?") or hasattr(kind, "__get__")
         if not (name.startswith("_") or declared):
