@@ -65,11 +65,14 @@ def exit_code_of(command: Callable[[], object], *, as_json: bool) -> int:
         complain("standard output is closed, so no answer could be given; send it to a file, or to /dev/null")
         return INNER_FAULT
     forget_document()
-    with _told_apart(), heard():
+    with _told_apart(), heard() as known:
         try:
-            return _run(command)
+            code = _run(command)
         except BaseException as error:  # nothing may leave with Python's own code, which is 1
-            return _end(error, as_json)
+            cause = KeyboardInterrupt() if known.signalled and isinstance(error, Exception) else error
+            return _end(cause, as_json)
+        late = KeyboardInterrupt("interrupted; what was printed may not be all")
+        return _end(late, as_json) if known.signalled else code
 
 
 @contextmanager

@@ -28,23 +28,36 @@ LAST_WORDS = b"draincheck: interrupted; what was asked is not decided\n"
 SHOW_CURSOR = b"\x1b[?25h"
 
 
+class Heard:
+    """Whether a signal has come. What goes wrong after it is its doing: native code gives its exception other names."""
+
+    def __init__(self) -> None:
+        self.signalled = False
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """The handler of both signals."""
+        self.signalled = True
+        raise KeyboardInterrupt
+
+
 @contextmanager
-def heard() -> Generator[None]:
+def heard() -> Generator[Heard]:
     """Within it both signals raise KeyboardInterrupt, and what does not end by that is ended.
 
-    Does nothing outside the main thread: only that one is interrupted.
+    Gives whether a signal has come. Does nothing outside the main thread: only that one is interrupted.
     """
+    known = Heard()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield known
         return
     hears, tells = socket.socketpair()
     tells.setblocking(False)
-    watch = _Watch(hears)
+    watch = _Watch(hears, known)
     fd_before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
     hook_before, sys.unraisablehook = sys.unraisablehook, watch.hook(sys.unraisablehook)
-    handlers_before = {number: signal.signal(number, _interrupt) for number in SIGNALS}
+    handlers_before = {number: signal.signal(number, known.interrupt) for number in SIGNALS}
     try:
-        yield
+        yield known
     finally:
         for number, handler in handlers_before.items():
             signal.signal(number, handler)
@@ -53,15 +66,12 @@ def heard() -> Generator[None]:
         tells.close()
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 class _Watch:
     """The thread that hears of signals, whatever the main thread is at. It ends when nobody can tell it any more."""
 
-    def __init__(self, hears: socket.socket) -> None:
+    def __init__(self, hears: socket.socket, known: Heard) -> None:
         self._hears = hears
+        self._known = known
         self._swallowed = False
         threading.Thread(target=self._run, name="interruption", daemon=True).start()
 
@@ -69,7 +79,7 @@ class _Watch:
         """What to do with an exception that could not be raised: the one of a signal comes again."""
 
         def hook(swallowed: Any) -> None:
-            if issubclass(swallowed.exc_type, KeyboardInterrupt):
+            if self._known.signalled or issubclass(swallowed.exc_type, KeyboardInterrupt):
                 self._swallowed = True
             else:
                 before(swallowed)

@@ -97,6 +97,24 @@ BODIES = {
     ctypes.CFUNCTYPE(ctypes.c_int)(lambda: ready.set() or time.sleep(1) or 0)()
     time.sleep(1000)
 """,
+    "native code that gives it another name": """
+    try:
+        ready.set()
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        raise ctypes.ArgumentError("argument 1: KeyboardInterrupt: ") from None
+""",
+    "another name, in a place that no exception leaves": """
+    class Dies:
+        def __del__(self):
+            try:
+                ready.set()
+                time.sleep(1000)
+            except KeyboardInterrupt:
+                raise ctypes.ArgumentError("argument 1: KeyboardInterrupt: ") from None
+    Dies()
+    time.sleep(1000)
+""",
     "native code that hears nothing": "ready.set(); hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)",
 }
 
