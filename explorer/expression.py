@@ -81,7 +81,7 @@ class Expression(Symbolic):
         return multiply(self, as_value(other))
 
     def __rmul__(self, other: Value) -> Value:
-        return multiply(other, self)
+        return multiply(as_value(other), self)
 
     def __eq__(self, other: object) -> Value:  # type: ignore[override]
         return equal(self, as_value(other))

@@ -41,8 +41,8 @@ EXPLANATION: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
     Verdict.LEAKS: "no data is lost, but memory or a room number is never given back",
     Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed or a transfer given up is left to its timer",
-    Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY} "
-    "(draincheck hold PROFILE evaluates it)",
+    Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}, "
+    "after a failed send with t_retry_tail (draincheck hold PROFILE evaluates it)",
     Verdict.UNDETERMINED: "nothing more is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }

@@ -458,7 +458,10 @@ def assumptions(situation: Situation, profile: Profile) -> list[str]:
     if situation.cause in DECODE_INITIATED:
         lines.append("no send fails otherwise than by its budget; the cause failed-send is about the others")
     if situation.drains:
-        lines.append(f"an ack that says drained is true where no send has failed: draincheck verify {profile.name}")
+        lines.append(
+            f"an ack that says drained is true where no send has failed, and an update of a room's status is one step: "
+            f"draincheck verify {profile.name}; --scenario split-status takes the update apart"
+        )
     lines += [
         f"{name} is unknown in the profile and taken as {getattr(situation.knobs, name)}"
         for name in profile.unknown

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
 
 from .domain import Index, NoValue, Sizes, count_of, is_number
 from .errors import AccessFault, DeclarationError, Disabled, GhostFault, ModelFault
+from .sources import shown
 from .state import Access, Chooser, State
 
 P = ParamSpec("P")
@@ -50,7 +51,19 @@ def running(where: str) -> Generator[None]:
     except (ArithmeticError, LookupError, ValueError) as error:
         raise ModelFault(f"{type(error).__name__}: {error}", where) from error
     except (TypeError, AttributeError, NameError, RecursionError) as error:
-        raise DeclarationError(f"{where}: {error}") from error
+        raise DeclarationError(f"{where}: {_place_of(error)}{error}") from error
+
+
+def _place_of(error: BaseException) -> str:
+    """`models/lock.py:12: `: the line of the model's own code that an error comes from, if there is one."""
+    package, _, _ = __name__.partition(".protocol.")
+    ours = (f"{package}.protocol.language.", f"{package}.explorer.", f"{package}.properties.property")
+    place, trace = "", error.__traceback__
+    while trace:
+        if not str(trace.tb_frame.f_globals.get("__name__")).startswith(ours):
+            place = f"{shown(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}: "
+        trace = trace.tb_next
+    return place
 
 
 @dataclass(frozen=True)

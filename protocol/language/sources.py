@@ -26,7 +26,7 @@ class Syntax:
 
     def at(self, node: ast.AST) -> str:
         """`models/lock.py:12`: where a part of the function stands."""
-        return f"{_shown(self.file)}:{getattr(node, 'lineno', self.node.lineno)}"
+        return f"{shown(self.file)}:{getattr(node, 'lineno', self.node.lineno)}"
 
 
 def syntax_of(function: FunctionType) -> Syntax:
@@ -39,7 +39,7 @@ def syntax_of(function: FunctionType) -> Syntax:
         node = _functions(code.co_filename, text).get(code)
         if node is not None:
             return Syntax(node, code.co_filename)
-    where = f"{_shown(code.co_filename)}:{code.co_firstlineno}"
+    where = f"{shown(code.co_filename)}:{code.co_firstlineno}"
     if not text:
         raise DeclarationError(f"{where}: the source of {code.co_name} cannot be read; write the model in a file")
     raise DeclarationError(
@@ -97,7 +97,7 @@ def _extent(node: FunctionNode) -> tuple[Place, Place]:
     return (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
 
 
-def _shown(file: str) -> str:
+def shown(file: str) -> str:
     """A path as a reader knows it: from the working folder on, if it lies there."""
     below = os.path.relpath(file) if os.path.isabs(file) else file
     return file if below.startswith("..") else below

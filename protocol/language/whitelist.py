@@ -321,6 +321,8 @@ class _Reader:
                 self._name(node, names)
             case ast.Compare():
                 self._compare(node, names)
+            case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str()) | ast.JoinedStr()):
+                self._refuse(node, "the text of a value is not the same in every execution", "compare the value itself")
             case ast.Call():
                 called = self._outside(node.func, names)
                 if called and isinstance(called.value, type) and issubclass(called.value, Enum):
