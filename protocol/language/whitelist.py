@@ -203,7 +203,8 @@ def _problem(value: object, waiting: list[Function]) -> str:
     if is_dataclass(value):
         if not _is_frozen(type(value)):
             return f"a {kind} can change; declare it with @dataclass(frozen=True)"
-        waiting.extend(_methods(type(value)))
+        # What made it has run already, and runs in no step.
+        waiting.extend(each for each in _methods(type(value)) if each.__name__ != "__post_init__")
         for each in fields(value):
             found = _problem(getattr(value, each.name), waiting)
             if found:
