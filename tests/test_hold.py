@@ -487,13 +487,13 @@ def by_solver(chosen: HoldBounds) -> Finding:
         "retry_tail_seconds": chosen.retries,
         "context_tokens": chosen.chunks,
         "call_timeout_seconds": 1000,
-        "kv_bytes_per_token": chosen.write,
         "bandwidth_gigabytes_per_second": "1e-9",
     }
     timings = dict.fromkeys(QUANTITIES, "1") | {name: str(value) for name, value in values.items()}
     intervals = {name: parse_interval(name, text) for name, text in timings.items()}
-    per_token = Fraction(chosen.production)
-    intervals["prefill_tokens_per_second"] = replace(intervals["hold_seconds"], low=per_token, high=per_token)
+    # Not by their options, which refuse a zero that means nothing to an operator.
+    for name, value in (("prefill_tokens_per_second", chosen.production), ("kv_bytes_per_token", chosen.write)):
+        intervals[name] = replace(intervals["hold_seconds"], low=Fraction(value), high=Fraction(value))
     situation = Situation(load_profile(NEWEST).knobs, Cause.FAILED_SEND, notification=chosen.told)
     (finding,) = [each for each in decide(situation, intervals) if each.writer.name == "another rank"]
     return finding
