@@ -47,8 +47,12 @@ def _question(case: Case, name: str) -> Question:
 
 def _questions_of(run: Run, case: Case) -> list[str]:
     """The questions that a run can be the search of, by its bounds: they say when the release timer fires."""
-    asked = {"untimed": case.untimed, "patient": case.patient, "timed": case.timed}
-    return [name for name, each in asked.items() if each and each.check.model.bounds == run.bounds]
+    return [name for name, each in _asked(case).items() if each.check.model.bounds == run.bounds]
+
+
+def _asked(case: Case) -> dict[str, Question]:
+    questions = {"untimed": case.untimed, "patient": case.patient, "timed": case.timed}
+    return {name: each for name, each in questions.items() if each}
 
 
 def _of_run(run: Run, question: Question) -> Iterator[str]:
@@ -81,8 +85,8 @@ def _of_class(run: Run, result: Result, case: Case, name: str) -> Iterator[str]:
     """The class of a run, and what it counts, against the findings."""
     check = _question(case, name).check
     failing = [each.name for each in check.properties if run.counts.get(each.name)]
-    classes = [class_of(check, each, _lost(name)) for each in failing if each not in WEAKNESSES]
-    broken = [class_of(check, each.name) for each in check.promises]
+    classes = [_class_of(case, name, each) for each in failing if each not in WEAKNESSES]
+    broken = [_class_of(case, name, each.name) for each in check.promises]
     worst = min(classes, key=_ORDER.index, default=Verdict.SAFE)
     if run.verdict is not worst and run.verdict not in broken:
         yield f"the class {run.verdict} of a run that has {worst}"
@@ -91,8 +95,10 @@ def _of_class(run: Run, result: Result, case: Case, name: str) -> Iterator[str]:
         yield f"{missing} fails, and no run shows it"
 
 
-def _lost(question: str) -> Verdict:
-    return Verdict.CONDITIONAL if question == "timed" else Verdict.CORRUPTS
+def _class_of(case: Case, name: str, subject: str) -> Verdict:
+    """The class of what fails in a question of the case."""
+    lost = Verdict.CONDITIONAL if name == "timed" else Verdict.CORRUPTS
+    return class_of(_question(case, name).check, subject, lost, timer=case.timed is not None)
 
 
 def _of_findings(result: Result, case: Case, runs: dict[str, Run]) -> Iterator[str]:
@@ -102,11 +108,14 @@ def _of_findings(result: Result, case: Case, runs: dict[str, Run]) -> Iterator[s
         yield "its findings are out of order"
     for finding in result.findings:
         saved = finding.run
+        if saved.question not in _asked(case):
+            yield f"{saved.subject} as a finding of {saved.question}, which is not asked"
+            continue
         check = _question(case, saved.question).check
         known = {"violation": check.properties, "promise": check.promises}.get(saved.kind, ())
         if saved.subject not in {each.name for each in known} - WEAKNESSES:
             yield f"{saved.subject} as a finding"
-        elif finding.verdict is not class_of(check, saved.subject, _lost(saved.question)):
+        elif finding.verdict is not _class_of(case, saved.question, saved.subject):
             yield f"the class {finding.verdict} for {saved.subject}"
         if saved.kind == "violation":
             yield from _of_shortest(saved, runs)
