@@ -48,16 +48,21 @@ class _LoopCache(caching._Cache):
         return ""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for arguments of these types; None if none is kept."""
         target_context.refresh()
         content = LOOPS.read(self._key(sig, target_context.codegen()))
         return None if content is None else compiler.CompileResult._rebuild(target_context, *pickle.loads(content))
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        """Keeps the code for arguments of these types, if it can be loaded again."""
         if not data.library.has_dynamic_globals and all(each.can_cache for each in data.lifted):
             LOOPS.write(self._key(sig, data.codegen), serialize.dumps(data._reduce()))
 
-    def enable(self) -> None: ...
+    def enable(self) -> None:
+        """Nothing to do: there is no state."""
 
-    def disable(self) -> None: ...
+    def disable(self) -> None:
+        """Nothing to do: there is no state."""
 
-    def flush(self) -> None: ...
+    def flush(self) -> None:
+        """Nothing to do: entries of other code are tidied up by `entries.py`."""
