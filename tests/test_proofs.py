@@ -430,6 +430,7 @@ def test_document_has_the_fields_that_are_described() -> None:
         "no_fault",
         *METHODS,
         "search",
+        "verify",
     }
 
 
@@ -484,7 +485,7 @@ def test_command_checks_bounded_models() -> None:
         (("sglang-0.5.23-mooncake", "--method", "bmc", "--lemmas", "x.py"), "--lemmas belong to --method induction"),
         (("sglang-0.5.23-mooncake", "--simple-path"), "--simple-path belongs to --method k-induction"),
         (("sglang-0.5.23-mooncake", "--scenario", "abort", "--max-seconds", "0"), "the time limit is 0.0"),
-        (("sglang-0.5.23-mooncake", "--lemmas", "nowhere.py"), "nowhere.py: it cannot be run"),
+        (("sglang-0.5.23-mooncake", "--lemmas", "nowhere.py"), "nowhere.py: cannot be read: No such file"),
         (("reference", "--scenario", "abort"), "the reference model has no scenarios"),
     ],
 )
