@@ -14,10 +14,12 @@ from draincheck.explorer.report import document, legend
 from draincheck.explorer.store import Store
 from draincheck.explorer.tracer import trace
 from draincheck.explorer.verify import Row, Verdict, decide, verify, weigh
+from draincheck.models.features import lacking
 from draincheck.models.profile import KNOBS, MODELLED, Profile, Setting, catalogue, load_profile
 from draincheck.models.scenario import SCENARIOS, Scenario
 from draincheck.properties.cases import Case, drain_case
 from draincheck.properties.unknown import MOST_SETTINGS, matters, other_values, untried
+from draincheck.protocol.language import machinery
 from draincheck.protocol.roles.knobs import Knobs
 
 NEWEST = "sglang-0.5.23-mooncake"
@@ -162,6 +164,7 @@ def test_many_at_once_weigh_alike(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     assert said(again) == said(alone) and again.stored
 
 
+@machinery
 class Watched(Knobs):
     """Knobs that keep which of them are looked at."""
 
@@ -186,6 +189,8 @@ def test_a_knob_that_does_not_matter_is_looked_at_by_no_step_and_no_property(
     assert idle
     for name in ("sglang-0.5.20-nixl-hold-on", "sglang-0.5.23-mooncake"):
         base = load_profile(name)
+        if lacking(base, SCENARIOS[scenario]):
+            continue  # nobody can run it
         models = []
         for value_of in (lambda spec: spec.allowed[0], lambda spec: spec.allowed[-1]):
             settings = {**base.settings, **{knob: value_of(KNOBS[knob]) for knob in idle}}
@@ -210,4 +215,5 @@ def test_the_catalogue_has_what_these_tests_are_about() -> None:
     assert {knob for name in catalogue() for knob in load_profile(name).unknown} == {
         "router_aborts",
         "err_implies_quiet",
+        "hisparse",
     }
