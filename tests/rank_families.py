@@ -748,7 +748,7 @@ started("the start of three", only_when_three, decided_by_all, "no-rank-values",
 started("constants of three", last_exempt, decided_by_all, "no-rank-values", 3)
 started("constants of the first", first_exempt, decided_by_all, "no-rank-values", 2)
 started("the start of others", others_have_voted, nobody_says_no, "no-rank-values", 2)
-TRAPS.append(Family("no start", voting("no start", vote, start=nowhere), nothing_is_decided, (), "consistent", 0))
+NO_START = Family("no start", voting("no start", vote, start=nowhere), nothing_is_decided, (), "consistent", 0)
 
 
 # Goals about several ranks.

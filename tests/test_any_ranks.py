@@ -26,7 +26,7 @@ from draincheck.properties.lemmas import GOALS, LEMMAS
 from draincheck.protocol.language import Action, DeclarationError, Instance, ModelFault
 from draincheck.protocol.roles.indices import PrefillRank
 from oracle import explore
-from rank_families import OUTSIDE, TRAPS, TRUE, Family, Rank, voting, with_ranks
+from rank_families import NO_START, OUTSIDE, TRAPS, TRUE, Family, Rank, voting, with_ranks
 
 
 def name_of(family: Family) -> str:
@@ -36,6 +36,11 @@ def name_of(family: Family) -> str:
 def is_true_of(family: Family, ranks: int) -> bool:
     """Whether the goal holds in all states of so many ranks, as plain search says."""
     return not explore(Check(with_ranks(family, ranks), (family.goal,))).violated
+
+
+def test_a_family_that_never_begins_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="its start allows no initial state"):
+        prove_any_number(NO_START.model, Rank, (), [NO_START.goal])
 
 
 @pytest.mark.parametrize("family", TRAPS, ids=name_of)

@@ -396,7 +396,11 @@ class _Reader:
             hint = ast.parse(hint.value, mode="eval").body
         if isinstance(hint, ast.Subscript):
             hint = hint.value
-        found = self._function.__globals__.get(hint.id) if isinstance(hint, ast.Name) else None
+        found: object = None
+        if isinstance(hint, ast.Name):
+            found = self._function.__globals__.get(hint.id)
+        elif isinstance(hint, ast.Attribute) and isinstance(hint.value, ast.Name):
+            found = getattr(self._function.__globals__.get(hint.value.id), hint.attr, None)
         return isinstance(found, type) and issubclass(found, State)
 
     def _outside(self, node: ast.AST, names: frozenset[str]) -> _Outside | None:
