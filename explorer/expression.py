@@ -137,7 +137,6 @@ class Expression(Symbolic):
         raise TypeError("a field is looked up in a set or dictionary; compare it, or use a tuple")
 
     def __repr__(self) -> str:
-        # An error's text must not ask for this. What a condition is, in words, is `str` of the tree's meaning in Z3.
         raise TypeError("the text of a field is not the same in every execution; give claim() the value")
 
     __str__ = __repr__
