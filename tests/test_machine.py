@@ -249,7 +249,7 @@ def test_a_default_run_fires_every_action_and_reaches_what_is_deep() -> None:
     assert result.exit_code == 3
     met = json.loads(result.stdout)
     assert met["never_fired"] == [] and all(met["hits"].values())
-    assert set(met["reached"]) == {"live_write_of_ended_request", "drained_hold", "reuse_after_drain"}
+    assert set(met["reached"]) == {"live_write_of_ended_request", "drained_hold", "reuse_after_drain", "came_to_rest"}
     assert all(met["reached"].values())
     assert met["states"] > 20_704 // 20 and met["steps"] > 10_000
 

@@ -49,6 +49,7 @@ from draincheck.protocol.language import (
     action,
     field,
     flag,
+    machinery,
     require,
     upto,
 )
@@ -59,6 +60,7 @@ from world import Note, Prompt, Thing
 
 
 @invariant
+@machinery  # it looks at the cells themselves
 def copies_are_alike(s: State[Pair]) -> None:
     """Both copies are in the same state, as far as both have the same cells."""
     left, right = ({cell.name: value for cell, value in zip(v.layout.cells, v.values, strict=True)} for v in views(s))

@@ -72,7 +72,7 @@ def test_the_legend_says_it_of_each_row_that_takes_it_apart_and_once_of_the_othe
     lines = [line for line in row_legend(rows) if "an update of a room's status" in line]
     assert len(lines) == 2
     assert any(
-        line.startswith(f"{OLDEST} / split-status: ") and f"draincheck prove {OLDEST} takes" in line for line in lines
+        line.startswith(f"{NEWEST} / split-status: ") and f"draincheck prove {NEWEST} takes" in line for line in lines
     )
     assert any(
         line.startswith("abort, metadata: ") and "--scenario split-status takes it apart" in line for line in lines
