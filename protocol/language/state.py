@@ -354,10 +354,12 @@ class State(Generic[K]):
         if self.access is Access.PROPERTY:
             raise DeclarationError("a property or predicate may not choose")
         values = self.all(options) if isinstance(options, type) else options
+        given: object = values
+        if not isinstance(given, range) and not (isinstance(given, Sequence) and all(map(is_number, values))):
+            # A range is not gone through: each option is a run of its own, and there can be a million.
+            raise DeclarationError("choose() takes an index type, or a sequence of whole numbers")
         if not values:
             raise ModelFault("choose() was given no option")
-        if not all(map(is_number, values)):
-            raise DeclarationError("choose() takes an index type, or a sequence of whole numbers")
         value = values[self._chooser(len(values))]
         self.choices.append(int(value))
         name = value.name.lower().replace("_", " ") if isinstance(value, Enum) else str(int(value))
