@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import FunctionType
+from typing import cast
 
 from ..models.model import Model
-from ..protocol.language import DeclarationError, require_language
-from .property import Probe, Promise, Property
+from ..protocol.language import DeclarationError, calls, require_language
+from .property import Probe, Promise, Property, claim
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class Check:
             raise DeclarationError(f"check of {self.model.name}: {', '.join(twice)} is asked twice")
         for each in (*self.properties, *self.probes, *self.promises):
             require_language(each.function, f"{type(each).__name__.lower()} {each.name}")
+        for each in self.properties:
+            if not calls(cast(FunctionType, each.function), cast(FunctionType, claim)):
+                raise DeclarationError(f"property {each.name}: it claims nothing, so it cannot fail; use claim()")
         unknown = sorted((self.fair or frozenset()) - {each.name for each in self.model.all_actions})
         if unknown:
             raise DeclarationError(f"check of {self.model.name}: fair names {', '.join(unknown)}, which is no action")

@@ -113,6 +113,9 @@ def load(folder: Path, body: str) -> ModuleType:
 
 
 REFUSED = [
+    ("s.level == 1", "a value alone on its line does nothing; write require(...)"),
+    ("any(s.on[thing] for thing in s.all(Thing))", "alone on its line does nothing"),
+    ("require(s.chosen == None)", "None is no value of a field; a `maybe` field that points at nothing is NONE"),
     ("require(s.chosen is NONE)", "`is` compares objects, not values; compare with == or !="),
     ("require(s.level is not 1)", "`is not` compares objects"),
     ("s.level = 1 if s.chosen is None else 2", "`is` compares objects"),
@@ -132,7 +135,7 @@ REFUSED = [
     ("s.level = s.level / 2", "/ gives a fraction"),
     ("s.level = 1.0", "1.0 is no whole number"),
     ("s.level = HALF", "HALF: a Fraction is no part of the language"),
-    ("s.level = ONE", "ONE: a int64 is no part of the language"),
+    ("s.level = ONE", "ONE: an int64 is no part of the language"),
     ("s.level = numpy.int64(1)", "int64 is no part of the language"),
     ("s.level = numpy.array([1])[0]", "array is no part of the language"),
     ("COUNT[0] += 1", "make it a field"),
@@ -218,8 +221,8 @@ def rise(s: World) -> None:
 def test_a_property_is_defined_in_every_state(tmp_path: Path) -> None:
     for body, message in (
         ("claim(s.on[s.chosen] == 0, 'off')", "on has no element at Thing -1 .*, in a state that the domains allow"),
-        ("s.level = 2", "a property may not change the state; it assigns level"),
-        ("if s.level == 3:\n    s.post[0].send(about=0)", "a property may not change the state"),
+        ("s.level = 2\nclaim(s.level, 'two')", "a property may not change the state; it assigns level"),
+        ("if s.level == 3:\n    s.post[0].send(about=0)\nclaim(s.level < 4, 'low')", "a property may not change the state"),
         ("claim('the level is low', 'a text')", r"claim\(\) was given a str"),
         ("claim([s.level], 'a list')", r"claim\(\) was given a list"),
         ("claim((s.level | 2) == 3, 'bits')", "& and | join truth values"),
@@ -234,6 +237,39 @@ def test_a_property_is_defined_in_every_state(tmp_path: Path) -> None:
         prop = written.invariant(_documented(written.step))
         with pytest.raises((DeclarationError, AccessFault), match=f"property step: .*{message}"):
             search(Check(model_of(rise), (prop,)))
+
+
+def test_a_property_claims_something(tmp_path: Path) -> None:
+    for body in ("low = s.level < 3", "require(s.level < 3)", "if s.level < 3:\n    pass"):
+        written = load(tmp_path, body)
+        linecache.clearcache()
+        prop = written.invariant(_documented(written.step))
+        with pytest.raises(DeclarationError, match="property step: it claims nothing, so it cannot fail"):
+            Check(model_of(rise), (prop,))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("s.level = s.levle", "World declares no field levle; did you mean level[?]"),
+        ("s.post[0].sned(about=1)", "a Fifo has no sned; did you mean send[?]"),
+        ("s.level = s.on[0:1]", "on is indexed by slice"),
+        ("s.post['a'].receive()", "post is indexed by 'a'; index it by whole numbers"),
+        ("s.level = s.choose(2)", "choose[(][)] takes an index type, or a sequence"),
+    ],
+)
+def test_what_is_found_when_a_step_runs_is_said_in_the_language_s_words(
+    tmp_path: Path, body: str, message: str
+) -> None:
+    step = load(tmp_path, body).step
+
+    @action("t")
+    def does(s: World) -> None:
+        """A step."""
+        step(s)
+
+    with pytest.raises(DeclarationError, match=message):
+        search(Check(model_of(does), ()))
 
 
 def _documented(function: object) -> object:

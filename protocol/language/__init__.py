@@ -19,7 +19,7 @@ from .errors import (
     ModelFault,
 )
 from .state import Access, Cells, Event, Layout, State, field, ghost, lay_out
-from .whitelist import machinery, require_constant, require_language, require_methods
+from .whitelist import calls, machinery, require_constant, require_language, require_methods
 
 __all__ = [
     "NONE",
@@ -48,6 +48,7 @@ __all__ = [
     "Symbolic",
     "action",
     "between",
+    "calls",
     "channel",
     "every_choice",
     "execute",

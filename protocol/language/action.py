@@ -7,6 +7,7 @@ import string
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import wraps
 from itertools import product
 from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
@@ -51,7 +52,18 @@ def running(where: str) -> Generator[None]:
     except (ArithmeticError, LookupError, ValueError) as error:
         raise ModelFault(f"{type(error).__name__}: {error}", where) from error
     except (TypeError, AttributeError, NameError, RecursionError) as error:
-        raise DeclarationError(f"{where}: {_place_of(error)}{error}") from error
+        raise DeclarationError(f"{where}: {_place_of(error)}{_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    """What is wrong, in the language's words where they are known."""
+    owner: object = error.obj if isinstance(error, AttributeError) else None
+    if not isinstance(owner, State | NoValue):
+        return str(error)
+    wanted, kind = str(error.name), type(cast(object, owner)).__name__  # type: ignore[union-attr]
+    known = [name for name in dir(cast(object, owner)) if not name.startswith("_")]
+    near = "".join(f"; did you mean {each}?" for each in get_close_matches(wanted, known, 1))
+    return (f"{kind} declares no field {wanted}" if isinstance(owner, State) else f"a {kind} has no {wanted}") + near
 
 
 def _place_of(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from operator import index as as_index
 from typing import Any, Generic, TypeVar, cast
 
 from .action import Action, require
-from .domain import Domain, DomainLike, DomainSpec, Index, NoValue, Sizes, Symbolic, as_domain, upto
+from .domain import Domain, DomainLike, DomainSpec, Index, NoValue, Sizes, Symbolic, as_domain, index_of, upto
 from .errors import ChannelFault, DeclarationError, IndexFault, ModelFault
 from .state import Event, Layout, Scalar, State, Table, check_name, check_shape
 
@@ -227,7 +227,7 @@ class Channels(NoValue, Generic[M]):
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(self._bound.shape):
             raise IndexFault(f"{self._bound.name} takes {len(self._bound.shape)} indices, not {len(keys)}")
-        return Fifo(self._state, self._bound, tuple(map(as_index, keys)))
+        return Fifo(self._state, self._bound, tuple(index_of(each, self._bound.name) for each in keys))
 
     def say_value(self) -> str:
         """See NoValue."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NoReturn, cast
@@ -53,6 +54,13 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | Symbolic)
 
 
+def are_numbers(values: object) -> bool:
+    """Whether something is a sequence of numbers. A range is one, and is not gone through."""
+    if isinstance(values, range):
+        return True
+    return isinstance(values, Sequence) and all(map(is_number, cast("Sequence[object]", values)))
+
+
 class NoValue:
     """Base of what is looked into, and has no value itself: tables, channels, messages."""
 
@@ -63,9 +71,16 @@ class NoValue:
     def _no_value(self, *_: object) -> NoReturn:
         raise ModelFault(self.say_value())
 
-    __bool__ = __int__ = __index__ = __iter__ = __str__ = __format__ = _no_value
+    __bool__ = __int__ = __index__ = __iter__ = __len__ = __str__ = __format__ = _no_value
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _no_value
     __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
+def index_of(place: object, name: str) -> int:
+    """What a table or channel called `name` is indexed by. Raises DeclarationError for a slice, a text, None."""
+    if not (is_number(place) or isinstance(place, NoValue)):
+        raise DeclarationError(f"{name} is indexed by {place!r}; index it by whole numbers, one for each place")
+    return operator.index(cast(int, place))
 
 
 Sizes = Mapping[type[Index], int]

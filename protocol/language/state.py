@@ -17,10 +17,22 @@ from dataclasses import field as dataclass_field
 from enum import Enum
 from functools import cached_property
 from itertools import product
-from operator import index as as_index
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
-from .domain import Domain, DomainLike, DomainSpec, Index, NoValue, Sizes, as_domain, check_sizes, count_of, is_number
+from .domain import (
+    Domain,
+    DomainLike,
+    DomainSpec,
+    Index,
+    NoValue,
+    Sizes,
+    are_numbers,
+    as_domain,
+    check_sizes,
+    count_of,
+    index_of,
+    is_number,
+)
 from .errors import AccessFault, DeclarationError, DomainFault, GhostFault, IndexFault, ModelFault
 
 _TAKEN = frozenset({"layout", "knobs", "values", "access", "events", "choices", "choice_names", "labels"})
@@ -161,7 +173,7 @@ class TableShape:
             raise IndexFault(f"{self.name} takes {len(self.lengths)} indices, not {len(keys)}")
         position = 0
         for at, length, kind in zip(keys, self.lengths, self.shape, strict=True):
-            i = as_index(at)
+            i = index_of(at, self.name)
             if not 0 <= i < length:
                 raise IndexFault(f"{self.name} has no element at {kind.__name__} {i} (it has 0 .. {length - 1})")
             position = position * length + i
@@ -354,9 +366,7 @@ class State(Generic[K]):
         if self.access is Access.PROPERTY:
             raise DeclarationError("a property or predicate may not choose")
         values = self.all(options) if isinstance(options, type) else options
-        given: object = values
-        if not isinstance(given, range) and not (isinstance(given, Sequence) and all(map(is_number, values))):
-            # A range is not gone through: each option is a run of its own, and there can be a million.
+        if not are_numbers(values):
             raise DeclarationError("choose() takes an index type, or a sequence of whole numbers")
         if not values:
             raise ModelFault("choose() was given no option")

@@ -16,7 +16,7 @@ import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, NoReturn, TypeVar, cast
@@ -47,6 +47,7 @@ PARTS: tuple[type[ast.AST], ...] = (
 ALLOWED: tuple[type[ast.AST], ...] = (*STATEMENTS, *EXPRESSIONS, *PARTS)
 
 _COMPARE = "compare with == or !="
+_MEANT = "write require(...), claim(...), or an assignment"
 REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Is: ("`is` compares objects, not values", _COMPARE),
     ast.IsNot: ("`is not` compares objects, not values", _COMPARE),
@@ -92,6 +93,16 @@ CALLABLES: frozenset[object] = frozenset(
 )
 """What may be called besides the language and functions that are read themselves."""
 
+_LISTED = "docs/language.md lists what may be called"
+INSTEAD: Mapping[object, str] = {
+    isinstance: _COMPARE, type: _COMPARE, id: _COMPARE, hash: _COMPARE, callable: _COMPARE,
+    hasattr: "name the field", getattr: "name the field, or index a field by a value",
+    setattr: "name the field, or index a field by a value", print: "claim() shows values, and so does every trace",
+    float: "the language has whole numbers only", round: "the language has whole numbers only",
+    set: "use a tuple", frozenset: "use a tuple",
+}  # fmt: skip
+"""What to write instead of what may not be called."""
+
 _SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 _machinery: WeakSet[Callable[..., Any]] = WeakSet()
@@ -135,6 +146,24 @@ def require_methods(owner: type, where: str) -> None:
         _read_all(list(_methods(owner)))
     except DeclarationError as error:
         raise DeclarationError(f"{where}: {error}") from None
+
+
+def calls(function: Function, sought: Function) -> bool:
+    """Whether a function that is in the language calls another, itself or by one that it calls.
+
+    Of the checker's own, which is not read, it is taken to be so.
+    """
+    if _is_machinery(function):
+        return True
+    waiting, seen = [function], set[Function]()
+    while waiting:
+        each = waiting.pop()
+        if each is sought:
+            return True
+        if each not in seen and not _is_machinery(each):
+            waiting.extend(_Reader(each).read())
+        seen.add(each)
+    return False
 
 
 def _read_all(waiting: list[Function]) -> None:
@@ -192,7 +221,7 @@ def _problem(value: object, waiting: list[Function]) -> str:
         return _problem_of_class(value, waiting)
     if isinstance(value, types.MethodType | types.BuiltinFunctionType):
         known = value in CALLABLES if isinstance(value, types.BuiltinFunctionType) else False
-        return "" if known else f"{value.__qualname__} is no part of the language"
+        return "" if known else f"{value.__qualname__} is no part of the language; {INSTEAD.get(value, _LISTED)}"
     if isinstance(value, tuple):
         members = cast("tuple[object, ...]", value)
         return next((found for each in members if (found := _problem(each, waiting))), "")
@@ -202,7 +231,7 @@ def _problem(value: object, waiting: list[Function]) -> str:
         return f"{value!r} is no whole number; the language has whole numbers only"
     if is_dataclass(value):
         if not _is_frozen(type(value)):
-            return f"a {kind} can change; declare it with @dataclass(frozen=True)"
+            return f"{_a(kind)} can change; declare it with @dataclass(frozen=True)"
         # What made it has run already, and runs in no step.
         waiting.extend(each for each in _methods(type(value)) if each.__name__ != "__post_init__")
         for each in fields(value):
@@ -211,10 +240,14 @@ def _problem(value: object, waiting: list[Function]) -> str:
                 return f"{each.name} of {kind}: {found}"
         return ""
     if isinstance(value, set | frozenset):
-        return f"a {kind} has no order; use a tuple"
+        return f"{_a(kind)} has no order; use a tuple"
     if isinstance(value, list | dict):
-        return f"a {kind} from outside the state can change; use a tuple, or make it a field"
-    return f"a {kind} is no part of the language; use whole numbers, tuples, enumerations, functions"
+        return f"{_a(kind)} from outside the state can change; use a tuple, or make it a field"
+    return f"{_a(kind)} is no part of the language; use whole numbers, tuples, enumerations, functions"
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 def _is_frozen(kind: type) -> bool:
@@ -226,7 +259,7 @@ def _problem_of_function(value: Function, waiting: list[Function]) -> str:
         return ""
     module = str(value.__globals__.get("__name__", ""))
     if _is_standard(module) and not _is_machinery(value):
-        return f"{module}.{value.__qualname__} is no part of the language"
+        return f"{module}.{value.__qualname__} is no part of the language; {_LISTED}"
     waiting.append(value)
     return ""
 
@@ -236,6 +269,8 @@ def _problem_of_class(value: type, waiting: list[Function]) -> str:
         return ""
     owner: type[Any] = value
     record = hasattr(value, "_fields") or (is_dataclass(owner) and _is_frozen(value))
+    if value in INSTEAD:
+        return f"{value.__name__} is no part of the language; {INSTEAD[value]}"
     if not (record or issubclass(owner, Enum | Index | NoValue)):
         return f"{value.__name__} is no part of the language; a NamedTuple or a frozen dataclass holds several values"
     waiting.extend(_methods(value))
@@ -320,6 +355,8 @@ class _Reader:
                 self._constant(node)
             case ast.Name() | ast.Attribute():
                 self._name(node, names)
+            case ast.Expr():
+                self._statement(node.value, names)
             case ast.Compare():
                 self._compare(node, names)
             case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str()) | ast.JoinedStr()):
@@ -354,10 +391,22 @@ class _Reader:
         if not (node.value is None or isinstance(node.value, bool | int | str)):
             self._refuse(node, f"{node.value!r} is no whole number", "the language has whole numbers only")
 
+    def _statement(self, node: ast.expr, names: frozenset[str]) -> None:
+        """An expression alone on its line: a call, or it does nothing, where something was probably meant."""
+        called = self._outside(node.func, names) if isinstance(node, ast.Call) else None
+        text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if not isinstance(node, ast.Call | ast.Yield | ast.YieldFrom) and not text:
+            self._refuse(node, "a value alone on its line does nothing", _MEANT)
+        if called and isinstance(called.value, Hashable) and called.value in CALLABLES:
+            self._refuse(node, f"{ast.unparse(node)} alone on its line does nothing", _MEANT)
+        self._visit(node, names)
+
     def _compare(self, node: ast.Compare, names: frozenset[str]) -> None:
         for operand, compared in zip(node.ops, node.comparators, strict=True):
             self._locate_and_visit(operand, node, names)
             found = self._outside(compared, names)
+            if any(isinstance(each, ast.Constant) and each.value is None for each in (node.left, compared)):
+                self._refuse(node, "None is no value of a field", "a `maybe` field that points at nothing is NONE")
             if isinstance(operand, ast.In | ast.NotIn) and found and isinstance(found.value, type):
                 self._refuse(node, "`in` with a class looks values up", "compare with == or with a tuple")
         self._visit_all([node.left, *node.comparators], names)
