@@ -192,11 +192,11 @@ def _cases(
     if "reference" in profiles and (sizes or scenarios):
         raise click.UsageError("the reference model has fixed sizes and no scenarios")
     cases: list[Case] = []
-    for name in profiles or headlines():
+    for name in dict.fromkeys(profiles or headlines()):
         if name == "reference":
             cases.append(reference_case(timer))
         else:
-            cases += cases_of(name, scenarios, timer=not no_timer, **sizes)
+            cases += cases_of(name, tuple(dict.fromkeys(scenarios)), timer=not no_timer, **sizes)
     return cases
 
 

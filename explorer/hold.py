@@ -194,7 +194,8 @@ def lines_of(finding: Finding) -> list[str]:
         sign = ">" if finding.hold > finding.terms.total else "<=" if finding.hold < finding.terms.total else "="
         lines.append(f"  {_seconds(finding.hold)} {sign} {sum_words(finding)}")
     if finding.answer == "PROVED":
-        lines.append(f"  slack {_seconds(finding.slack)}; {finding.terms.dominating} dominates")
+        largest = f"; {finding.terms.dominating} is the largest term" if len(_weighing(finding)) > 1 else ""
+        lines.append(f"  slack {_seconds(finding.slack)}{largest}")
     if finding.answer == "UNDETERMINED":
         lines += [f"  {line}" for line in condition_words(finding)]
     lines.append(f"  {smallest_words(finding)}")
@@ -213,12 +214,16 @@ def _seconds(value: Any) -> str:
 
 
 def sum_words(finding: Finding) -> str:
-    """The right side in numbers."""
-    parts = [_seconds(value) for name, value in finding.terms.named.items() if value or name in finding.writer.formula]
-    text = " + ".join(parts) or "0 s"
+    """The right side in numbers: each term that is not 0, by its name, and their sum."""
+    text = " + ".join(f"{name} {_seconds(value)}" for name, value in _weighing(finding).items())
     if finding.terms.detection:
-        text += f" - {_seconds(finding.terms.detection)}"
-    return f"{text} = {_seconds(finding.terms.total)}"
+        text = f"{text or '0 s'} - t_detection {_seconds(finding.terms.detection)}"
+    single = not finding.terms.detection and len(_weighing(finding)) < 2
+    return text or "0 s" if single else f"{text} = {_seconds(finding.terms.total)}"
+
+
+def _weighing(finding: Finding) -> dict[str, Any]:
+    return {name: value for name, value in finding.terms.named.items() if value}
 
 
 def smallest_words(finding: Finding) -> str:

@@ -59,19 +59,27 @@ Watch = Callable[[int, int], None]
 
 
 def inductive(
-    symbolic: Symbolic, lemmas: Sequence[Property], *, every_breach: bool = False, watch: Watch | None = None
+    symbolic: Symbolic,
+    lemmas: Sequence[Property],
+    *,
+    every_breach: bool = False,
+    seconds: float | None = None,
+    watch: Watch | None = None,
 ) -> Induction:
     """Decides whether lemmas are inductive: one question for the start and two for each command.
 
-    Ends at the first breach, unless `every_breach`.
+    Ends at the first breach, unless `every_breach`, and after `seconds`: then a step is not decided.
     """
     began = time.perf_counter()
-    work = _Induction(symbolic, lemmas)
+    work = _Induction(symbolic, lemmas, milliseconds(seconds))
     breaches = list(work.at_start())
     obligations = len(lemmas)
     possible = {command.instance.action.name: False for command in symbolic.commands}
     for number, command in enumerate(symbolic.commands):
         if breaches and not every_breach:
+            break
+        if seconds is not None and time.perf_counter() - began > seconds:
+            breaches.append(Breach(UNDECIDED, command.instance, ()))
             break
         breaches += work.of_step(command)
         obligations += len(lemmas) + 1
@@ -81,6 +89,11 @@ def inductive(
     names = tuple(each.name for each in lemmas)
     impossible = () if breaches else tuple(name for name, can in possible.items() if not can)
     return Induction(names, obligations, tuple(breaches), time.perf_counter() - began, impossible)
+
+
+def milliseconds(seconds: float | None) -> int:
+    """How long the solver may think about one question."""
+    return TIMEOUT_MILLISECONDS if seconds is None else max(1, min(TIMEOUT_MILLISECONDS, int(seconds * 1000)))
 
 
 def largest_inductive(
@@ -104,12 +117,12 @@ def largest_inductive(
 class _Induction:
     """The questions about a set of lemmas."""
 
-    def __init__(self, symbolic: Symbolic, lemmas: Sequence[Property]) -> None:
+    def __init__(self, symbolic: Symbolic, lemmas: Sequence[Property], timeout: int) -> None:
         self._symbolic = symbolic
         self._lemmas = lemmas
         self._before = symbolic.frame("before")
         self._solver: Any = z3.Solver()
-        self._solver.set("timeout", TIMEOUT_MILLISECONDS)
+        self._solver.set("timeout", timeout)
         self._solver.add(symbolic.within(self._before))
         for lemma in lemmas:
             self._solver.add(z3.Not(symbolic.fails(lemma, self._before)))

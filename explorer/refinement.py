@@ -22,7 +22,7 @@ from typing import Any
 from ..models.model import Model, Values
 from ..properties.property import ClaimFailed, Property, claim
 from ..protocol.language import Action, DeclarationError, Instance, ModelFault, execute
-from .induction import TIMEOUT_MILLISECONDS
+from .induction import UNDECIDED, milliseconds
 from .symbolic import Frame, Meaning, Symbolic, Term, same, z3
 from .trace import Trace, induction_trace
 from .tracer import Choice, Command, Decision, Fault, Tree
@@ -33,7 +33,6 @@ View = Callable[[Any], None]
 INITIAL = "initial state"
 RULES = "the language's rules"
 STEP = "step"
-UNDECIDED = "not decided"
 
 
 @dataclass(frozen=True)
@@ -67,18 +66,24 @@ def unmatched(
     view: View,
     lemmas: Sequence[Property] = (),
     properties: Sequence[Property] = (),
+    *,
+    seconds: float | None = None,
     watch: Watch | None = None,
 ) -> Refinement:
     """Every step of the fine model that is none of the coarse one through the view, and what else has no counterpart.
 
-    `lemmas` are assumed of the fine model's states. Raises DeclarationError if the two have different cells.
+    `lemmas` are assumed of the fine model's states. After `seconds`, a step is not decided.
+    Raises DeclarationError if the two have different cells.
     """
     began = time.perf_counter()
     if fine.model.layout.cells != coarse.model.layout.cells:
         raise DeclarationError(f"{fine.model.name} and {coarse.model.name} have different cells; a view needs the same")
-    work = _Refinement(fine, coarse, view, lemmas)
+    work = _Refinement(fine, coarse, view, lemmas, milliseconds(seconds))
     found = [*work.of_start(), *(each for prop in properties for each in work.of_property(prop))]
     for number, command in enumerate(fine.commands, 1):
+        if seconds is not None and time.perf_counter() - began > seconds:
+            found.append(Unmatched(UNDECIDED, command.instance, ()))
+            break
         found += work.of_step(command)
         if watch:
             watch(number, len(fine.commands))
@@ -121,7 +126,7 @@ def _instance(view: View) -> Instance:
 class _Refinement:
     """The questions about two models and a view."""
 
-    def __init__(self, fine: Symbolic, coarse: Symbolic, view: View, lemmas: Sequence[Property]) -> None:
+    def __init__(self, fine: Symbolic, coarse: Symbolic, view: View, lemmas: Sequence[Property], timeout: int) -> None:
         self._fine = fine
         self._coarse = coarse
         self._view = view
@@ -135,7 +140,7 @@ class _Refinement:
         self._before = fine.frame("before")
         self._seen_before = self._seen(self._before)
         self._solver: Any = fine.solver()
-        self._solver.set("timeout", TIMEOUT_MILLISECONDS)
+        self._solver.set("timeout", timeout)
         self._solver.add(fine.within(self._before))
         self._solver.add(*(z3.Not(fine.fails(lemma, self._before)) for lemma in lemmas))
         # That each state stands for one that the coarse model reaches is what is being proved, step by step.

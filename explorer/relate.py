@@ -25,7 +25,7 @@ STYLES = {"HOLDS": "green", "FAILS": "bold red", "UNDETERMINED": "magenta"}
 @click.argument("profile")
 @click.option("--relation", "names", multiple=True, metavar="NAME", help="Only this one (may be repeated).")
 @click.option("--max-states", type=int, help="Give up after so many states, in each search.")
-@click.option("--max-seconds", type=float, help="Give up after so much time, for each search.")
+@click.option("--max-seconds", type=float, help="Give up after so much time, for each relation (compiling excluded).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def relate(
     profile: str, names: tuple[str, ...], max_states: int | None, max_seconds: float | None, as_json: bool

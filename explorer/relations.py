@@ -13,12 +13,14 @@ from ..properties.check import Check
 from ..properties.property import Property
 from ..properties.relations import Atomicity, atomicities, degradation_checks
 from ..protocol.language import DraincheckError
-from .induction import inductive
+from .induction import UNDECIDED, inductive
 from .refinement import STEP, Refinement, Unmatched, unmatched, unmatched_trace
 from .search import Exploration, Limits, never_fired, search
 from .symbolic import Symbolic
 from .trace import Trace, follow, violation_trace
 from .unrolling import NO_FAULT
+
+NO_TIME = "not every step was decided in the time"
 
 
 class Verdict(StrEnum):
@@ -115,8 +117,9 @@ def by_pairs(name: str, check: Check, limits: Limits = Limits()) -> Relation:  #
 
 def _doubts(run: Exploration, resting: Sequence[str]) -> list[str]:
     """Why a search without a failure says nothing: it was cut short, is stuck, or has not seen what it must."""
-    doubts = [run.stopped] if run.stopped else []
-    doubts += ["a state that is not terminal has no step"] if run.deadlock is not None else []
+    if run.stopped:  # what it has not seen says nothing more
+        return [run.stopped]
+    doubts = ["a state that is not terminal has no step"] if run.deadlock is not None else []
     doubts += [f"the action {name} never fired" for name in resting]
     return doubts + [f"{each.name} was never reached" for each in run.check.probes if each.name not in run.reached]
 
@@ -129,17 +132,21 @@ def _failure(run: Exploration, prop: Property) -> Trace:
 def by_steps(name: str, asked: Atomicity, limits: Limits = Limits()) -> Relation:  # noqa: B008 - frozen
     """Looks for steps of the finer model without a counterpart; if there are any, both models are searched."""
     fine, coarse = Symbolic(asked.fine), Symbolic(asked.coarse)
-    proof = inductive(fine, asked.lemmas, every_breach=True)
+    proof = inductive(fine, asked.lemmas, every_breach=True, seconds=limits.seconds)
     # What breaks the language's rules is no step; that is asked of both models by the refinement.
     breaches = [each for each in proof.breaches if each.lemma != NO_FAULT]
     if breaches:
-        detail = f"{breaches[0].lemma} is not inductive"
+        first = breaches[0]
+        detail = NO_TIME if first.lemma == UNDECIDED else f"{first.lemma} is not inductive"
         return _relation(name, asked, Verdict.UNDETERMINED, detail, proof.seconds)
-    found = unmatched(fine, coarse, asked.view, asked.lemmas, asked.properties)
+    left = None if limits.seconds is None else limits.seconds - proof.seconds
+    found = unmatched(fine, coarse, asked.view, asked.lemmas, asked.properties, seconds=left)
     seconds = proof.seconds + found.seconds
     if not found.unmatched:
         detail = f"every step is one of the coarser model or none: {found.obligations + proof.obligations} obligations"
         return _relation(name, asked, Verdict.HOLDS, detail, seconds)
+    if limits.seconds is not None and any(each.subject == UNDECIDED for each in found.unmatched):
+        return _relation(name, asked, Verdict.UNDETERMINED, NO_TIME, seconds)
     missing = _labels(found)
     if fine.bounded:
         return _by_search(name, asked, missing, seconds, limits)

@@ -208,7 +208,20 @@ def load_profile(name_or_path: str, depth: int = 0) -> Profile:
         origin = name_or_path
         text = _read(name_or_path)
     data = parse_toml(text, origin)
-    return parse_profile(data, origin, _base(data, origin, depth))
+    profile = parse_profile(data, origin, _base(data, origin, depth))
+    if profile.name in catalogue() and name_or_path not in catalogue():
+        _require_same(profile, load_profile(profile.name))
+    return profile
+
+
+def _require_same(profile: Profile, shipped: Profile) -> None:
+    """A file may be a copy of a shipped profile, but nothing else may go by its name: the name stands for a release."""
+    differing = [name for name, value in profile.settings.items() if value != shipped.settings[name]]
+    if differing:
+        raise ProfileError(
+            f"{profile.origin}: name is {profile.name}, a profile of draincheck that has another value of "
+            f"{', '.join(differing)}; give the file a name of its own"
+        )
 
 
 def _read(path: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from draincheck.explorer.cli import main
 from draincheck.models.profile import KNOBS, MODELLED, ProfileError, catalogue, load_profile, parse_profile
 from draincheck.models.reading import ReadingError
 
@@ -95,3 +98,20 @@ def test_an_unknown_value_is_kept_and_settled_as_the_worse() -> None:
     profile = parse_profile(data(gen_tags={"value": "unknown", "evidence": "nobody has looked"}), "mine")
     assert "gen_tags" in profile.unknown
     assert profile.knobs.gen_tags is False
+
+
+def test_a_shipped_name_is_nobody_elses(tmp_path: Path) -> None:
+    """A copy is welcome; a file that differs would be taken for the release in every table."""
+    text = CliRunner().invoke(main, ["profile", "sglang-0.5.23-mooncake"]).stdout
+    copy = tmp_path / "mine.toml"
+    copy.write_text(text, "utf-8")
+    assert load_profile(str(copy)).settings == load_profile("sglang-0.5.23-mooncake").settings
+    copy.write_text(text.replace("[hold_enabled]\nvalue = true", "[hold_enabled]\nvalue = false"), "utf-8")
+    with pytest.raises(ProfileError, match="another value of hold_enabled; give the file a name of its own"):
+        load_profile(str(copy))
+
+
+def test_what_is_named_twice_is_one_row() -> None:
+    name = "sglang-0.5.23-mooncake"
+    done = CliRunner().invoke(main, ["verify", name, name, "--scenario", "abort", "--scenario", "abort", "--json"])
+    assert len(json.loads(done.stdout)["rows"]) == 1

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from draincheck.explorer.cli import main
 from draincheck.explorer.degradation import relate as degradations
 from draincheck.explorer.degradation import too_early
-from draincheck.explorer.induction import inductive
+from draincheck.explorer.induction import UNDECIDED, inductive
 from draincheck.explorer.refinement import INITIAL, RULES, STEP, seen, unmatched, unmatched_trace, without_choices
 from draincheck.explorer.relations import Method, Verdict, by_pairs, by_steps, relate
 from draincheck.explorer.render_terminal import terminal_text
@@ -259,6 +259,14 @@ def test_what_was_cut_short_or_was_not_seen_is_undetermined() -> None:
     unseen = by_pairs("unseen", Check(pair, (copies_are_alike,), (nothing,)))
     assert (unseen.verdict, unseen.detail) == (Verdict.UNDETERMINED, "nothing was never reached")
     assert by_pairs("whole", Check(pair, (copies_are_alike,))).verdict is Verdict.HOLDS
+
+
+def test_a_proof_ends_with_its_time() -> None:
+    model = toys.ring().model
+    cut = inductive(Symbolic(model), [], every_breach=True, seconds=0.0)
+    assert [each.lemma for each in cut.breaches] == [UNDECIDED] and not cut.proved
+    left = unmatched(Symbolic(model), Symbolic(model), lambda s: None, seconds=0.0)
+    assert [each.subject for each in left.unmatched] == [UNDECIDED]
 
 
 # Atomicity.
