@@ -47,6 +47,7 @@ class Entries:
         self._limit = limit
         self._tidied = False
         self._trouble = ""
+        self._in_the_way = ""
 
     @property
     def trouble(self) -> str:
@@ -55,7 +56,7 @@ class Entries:
             fingerprint()
         except NoKey as error:
             return str(error)
-        return self._trouble
+        return self._trouble or self._in_the_way
 
     def path(self, key: str) -> Path:
         """Where the entry of a key is, or would be. Raises NoKey if it is not known which code runs."""
@@ -82,6 +83,9 @@ class Entries:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, heading.model_dump_json().encode() + b"\n" + content)
         except NoKey:
+            return
+        except IsADirectoryError:  # of this entry alone
+            self._in_the_way = f"{self.path(key)}: a folder is where an entry belongs; remove it"
             return
         except OSError as error:
             self._trouble = f"{self._root}: cannot be written: {error.strerror}"

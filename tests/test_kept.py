@@ -281,3 +281,12 @@ def test_a_folder_is_tried_without_a_trace(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(WritingError, match="cannot be written"):
         folder_for_output(tmp_path / "file" / "down")
+
+
+def test_a_folder_in_the_place_of_one_entry_keeps_only_that_one_out(kept: Entries) -> None:
+    other = "b" * 64
+    kept.path(KEY).mkdir(parents=True)
+    kept.write(KEY, b"lost")
+    kept.write(other, b"kept")
+    assert kept.read(KEY) is None and kept.read(other) == b"kept"
+    assert kept.trouble == f"{kept.path(KEY)}: a folder is where an entry belongs; remove it"
