@@ -499,7 +499,7 @@ def by_solver(chosen: HoldBounds) -> Finding:
     return finding
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(chosen=BOUNDS)
 @example(chosen=HoldBounds(hold=0, propagation=0, queue=0, production=0, write=0, retries=0, chunks=1))
 @example(chosen=bounds(told=False, production=3))

@@ -243,6 +243,7 @@ def test_without_environment_steps_none_is_taken() -> None:
     assert fired and not fired & set(asked.check.unfair_actions)
 
 
+@pytest.mark.slow
 def test_a_default_run_fires_every_action_and_reaches_what_is_deep() -> None:
     """As docs/random-testing.md says: all actions, all probes, and more than a twentieth of the 20,704 states."""
     result = explore(NEWEST, "--seed", 1, "--json")
@@ -268,7 +269,9 @@ TestBroken.settings = settings(max_examples=20, stateful_step_count=20, database
 
 
 @pytest.mark.parametrize(
-    "runner", [("pytest", "-p", "no:cacheprovider", "-n0"), ("unittest",)], ids=["pytest", "unittest"]
+    "runner",
+    [("pytest", "-p", "no:cacheprovider", "-n0"), pytest.param(("unittest",), marks=pytest.mark.slow)],
+    ids=["pytest", "unittest"],
 )
 def test_it_runs_under_plain_test_runners_with_plain_settings(tmp_path: Path, runner: tuple[str, ...]) -> None:
     (tmp_path / "test_mine.py").write_text(TEST_FILE, "utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import oracle
+import pytest
 from draincheck.explorer.search import Limits, search
 from draincheck.explorer.symbolic import Symbolic
 from draincheck.explorer.unrolling import Bounds, bounded_check
@@ -56,9 +57,7 @@ def test_engines_agree_on_any_profile(profile: Profile, scenario: Scenario, time
     compare(case.timed if timer and case.timed else case.untimed)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(profile=profiles(), scenario=scenarios())
-def test_any_profile_gets_an_honest_verdict(profile: Profile, scenario: Scenario) -> None:
+def honest(profile: Profile, scenario: Scenario) -> None:
     """Where decode frees at once, memory is lost; no setting gets the model stuck; doubts are said."""
     assume(not misfit(profile, scenario))
     row = verify(drain_case(profile, scenario, timer=False))
@@ -69,6 +68,19 @@ def test_any_profile_gets_an_honest_verdict(profile: Profile, scenario: Scenario
     if row.verdict is Verdict.UNDETERMINED:
         assert row.reasons
     assert row.stuck is None
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios())
+def test_any_profile_gets_an_honest_verdict(profile: Profile, scenario: Scenario) -> None:
+    honest(profile, scenario)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios())
+def test_many_profiles_get_an_honest_verdict(profile: Profile, scenario: Scenario) -> None:
+    honest(profile, scenario)
 
 
 @settings(max_examples=5, deadline=None, derandomize=True)

@@ -189,6 +189,7 @@ def pair_result(name: str, degradation: str) -> Any:
     return by_pairs(degradation, degradation_checks(load_profile(name))[degradation])
 
 
+@pytest.mark.slow
 def test_a_failed_send_never_shortens_the_hold_of_the_newest_release() -> None:
     found = pair_result("sglang-0.5.23-mooncake", "failed send")
     assert (found.verdict, found.trace) == (Verdict.HOLDS, None)

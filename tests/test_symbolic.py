@@ -108,7 +108,7 @@ def test_steps_are_those_of_direct_execution(check: Check, integers: bool) -> No
         assert successors_by_z3(symbolic, values) == expected
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_steps_of_endless_lives_are_those_of_direct_execution(ranks: int) -> None:
     model = endless_model(load_profile("sglang-0.5.23-mooncake"), ranks=ranks, slots=2, late_timer=True)
     symbolic = Symbolic(model)
@@ -133,7 +133,11 @@ def distance(found: Exploration, name: str) -> int | None:
     return len(found.path_to(found.violated[name])) - 1 if name in found.violated else None
 
 
-@pytest.mark.parametrize("check", [*TOYS, replace(SAFE[0], properties=SAFE[0].properties[:2])], ids=name_of)
+@pytest.mark.parametrize(
+    "check",
+    [*TOYS, pytest.param(replace(SAFE[0], properties=SAFE[0].properties[:2]), marks=pytest.mark.slow)],
+    ids=name_of,
+)
 def test_bounded_checking_to_the_end_equals_search(check: Check) -> None:
     """To the depth of the model nothing is left out, so the verdicts are the same, and the distances."""
     found, symbolic = search(replace(check, deadlock=False), until=()), Symbolic(check.model)
@@ -175,7 +179,14 @@ def test_k_induction_equals_search(check: Check) -> None:
                 assert len(follow(check.model, each.states)) == each.depth == distance(found, prop.name)
 
 
-@pytest.mark.parametrize("check", [check for check in TOYS if check.model.name != "arithmetic"], ids=name_of)
+@pytest.mark.parametrize(
+    "check",
+    [
+        *(check for check in TOYS[:-1] if check.model.name != "arithmetic"),
+        pytest.param(TOYS[-1], marks=pytest.mark.slow),
+    ],
+    ids=name_of,
+)
 def test_spacer_equals_search(check: Check) -> None:
     found = search(replace(check, deadlock=False), until=())
     for prop in check.properties:
