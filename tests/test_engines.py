@@ -108,7 +108,7 @@ def test_compiled_search_equals_oracle(check: Check) -> None:
     assert (stuck.deadlock is not None) == (expected.deadlocks > 0)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.model.name.replace(" ", ""))
+@pytest.mark.parametrize("check", CHECKS, ids=name_of)
 def test_random_direct_runs_stay_in_the_explored_states(check: Check) -> None:
     found = search(Check(check.model, check.properties, check.probes, deadlock=False), until=())
     chance = random.Random(20261029)
@@ -125,7 +125,7 @@ def test_random_direct_runs_stay_in_the_explored_states(check: Check) -> None:
             values = chance.choice(steps).values
 
 
-@pytest.mark.parametrize("check", [*CHECKS, reference_check()], ids=lambda check: check.model.name.replace(" ", ""))
+@pytest.mark.parametrize("check", [*CHECKS, reference_check()], ids=name_of)
 def test_constant_cells_change_only_the_cost(check: Check) -> None:
     """The same states in the same order, whether or not cells that never change are left out."""
     plain, short = (compile_check(check, constants=constants) for constants in (False, True))
