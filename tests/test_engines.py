@@ -77,9 +77,11 @@ def compared(check: Check) -> Any:
     return pytest.param(check, marks=pytest.mark.slow if check.model.name in LONG else ())
 
 
-@pytest.mark.parametrize(
-    "check", [compared(check) for check in CHECKS], ids=lambda check: check.model.name.replace(" ", "")
-)
+def name_of(check: Check) -> str:
+    return check.model.name.replace(" ", "")
+
+
+@pytest.mark.parametrize("check", [compared(check) for check in CHECKS], ids=name_of)
 def test_compiled_search_equals_oracle(check: Check) -> None:
     expected = oracle.explore(check)
     free = Check(check.model, check.properties, check.probes, deadlock=False)
