@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,13 @@ Say = Callable[[str], None]
 class Explored:
     """What random runs have met: counted steps, runs, states, actions, and the step at which each probe held first.
 
+    `assumed` are knobs that are unknown and can matter, with the value taken for each; what fails may rest on them.
     `states` counts different ones, None where they are not told apart. `aborts` and `lives` are those of long runs.
     """
 
     question: Question
     seed: int
+    assumed: Mapping[str, object] = field(default_factory=dict[str, object])
     examples: int = 0
     runs: int = 0
     steps: int = 0
@@ -103,8 +105,9 @@ def explore(
     """
     given = {"ranks": prefill_ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     sizes = {name: size for name, size in given.items() if size is not None}
-    question = _narrowed(_question(profile, scenario, sizes, release_timer, aborts is not None), names, without)
-    done = Explored(question, SystemRandom().randrange(SEEDS) if seed is None else seed)
+    asked, assumed = _question(profile, scenario, sizes, release_timer, aborts is not None)
+    question = _narrowed(asked, names, without)
+    done = Explored(question, SystemRandom().randrange(SEEDS) if seed is None else seed, assumed)
     try:
         with note() as say:
             if aborts is None:
@@ -125,7 +128,10 @@ def explore(
     sys.exit(1 if done.failure else 3)
 
 
-def _question(profile: str, scenario: str, sizes: dict[str, int], timer: str, long: bool) -> Question:
+def _question(
+    profile: str, scenario: str, sizes: dict[str, int], timer: str, long: bool
+) -> tuple[Question, Mapping[str, object]]:
+    """What is asked, and what it takes for knobs that are unknown."""
     from ..models.profile import load_profile
     from ..models.scenario import LARGEST_POOL
     from ..properties.cases import drain_case, reference_case, scenario_with
@@ -133,7 +139,7 @@ def _question(profile: str, scenario: str, sizes: dict[str, int], timer: str, lo
     if profile == "reference":
         if sizes or long or timer != "off":
             raise click.UsageError("the reference model has fixed sizes, one life for each room, and no timer here")
-        return reference_case().untimed
+        return reference_case().untimed, {}
     chosen: dict[str, Any] = dict(sizes)
     if long:
         plain = scenario_with(scenario, {name: size for name, size in sizes.items() if name != "slots"})
@@ -142,7 +148,7 @@ def _question(profile: str, scenario: str, sizes: dict[str, int], timer: str, lo
     question = {"off": case.untimed, "late": case.patient, "any": case.timed}[timer]
     if question is None:
         raise click.UsageError(f"--release-timer {timer}: nothing is held by {profile} in {scenario}")
-    return question
+    return question, case.assumed or {}
 
 
 def _narrowed(question: Question, names: tuple[str, ...], without: tuple[str, ...]) -> Question:
@@ -243,6 +249,7 @@ def document(done: Explored) -> dict[str, Any]:
         "reached": {each.name: done.reached.get(each.name) for each in check.probes},
         "stopped": done.stopped,
         "bounds": dict(check.model.bounds),
+        "assumed": dict(done.assumed),
         "failure": failure
         and {
             "property": failure.subject,
@@ -279,5 +286,6 @@ def _sentences(done: Explored) -> list[str]:
     if not done.failure:
         rest = "; at the end of each run all memory was free again" if done.aborts and not done.stopped else ""
         lines.append(f"Nothing fails in these runs{rest}. Random runs decide nothing: what they have not met may fail.")
+    lines += [f"{name} is unknown and taken as {value}" for name, value in done.assumed.items()]
     lines.append(f"Bounds: {', '.join(f'{name} {value}' for name, value in check.model.bounds.items())}")
     return lines

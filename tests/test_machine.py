@@ -521,6 +521,13 @@ def test_nothing_found_is_exit_code_3_and_says_that_it_decides_nothing() -> None
     assert "at the end of each run all memory was free again" in result.stdout
 
 
+def test_what_is_unknown_and_can_matter_is_said() -> None:
+    arguments = ("--examples", 1, "--seed", 1, "--property", "no_late_write")
+    said = "err_implies_quiet is unknown and taken as False"
+    assert said in explore("sglang-0.5.23-nixl", "--scenario", "failed-send", *arguments).stdout
+    assert said not in explore("sglang-0.5.23-nixl", "--scenario", "abort", *arguments).stdout
+
+
 def test_the_documented_fields_are_the_ones_printed() -> None:
     result = explore("sglang-0.5.18-mooncake", "--property", "no_late_write", "--seed", 1, "--json")
     printed = json.loads(result.stdout)
