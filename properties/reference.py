@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..models.reference import Phase, PrefillRank, Reference, Room
-from .property import claim, invariant, probe
+from ..models.small.reference import Phase, PrefillRank, Reference, Room
+from ..protocol.language.property import claim, invariant, probe
 
 
 @invariant

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..models.timed_hold import HoldBounds, TimedHold, timed_hold
-from .check import Check
-from .property import claim, invariant
+from ..models.small.timed_hold import HoldBounds, TimedHold, timed_hold
+from ..protocol.language.check import Check
+from ..protocol.language.property import claim, invariant
 
 
 @invariant

@@ -27,8 +27,8 @@ from pathlib import Path
 
 import click
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.console import LONGEST
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.terminal.console import LONGEST
 
 SECONDS = 240
 """After which a case hangs. Long: the machine may have other things to do."""
@@ -184,7 +184,7 @@ def _orphans(leader: int) -> int:
 
 def by_itself(case: Case, shell: str, meddle: Callable[[subprocess.Popen[bytes]], None] | None = None) -> End:
     """Runs a case in a shell of its own, where `{}` is the command; `meddle` does something to the running process."""
-    command = f"{sys.executable} -c 'from draincheck.explorer.start import main; main()' \"$@\""
+    command = f"{sys.executable} -c 'from draincheck.explorer.commands.start import main; main()' \"$@\""
     process = subprocess.Popen(
         ["bash", "-c", shell.replace("{}", command), "bash", *case.words],
         stdin=subprocess.DEVNULL,

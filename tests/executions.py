@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from draincheck.explorer import tracer
-from draincheck.explorer.search import Limits, compile_check, search
-from draincheck.explorer.second_net import FAULT, TERMINAL, OneState, questions
-from draincheck.explorer.swarm import Plan, simulate
-from draincheck.explorer.symbolic import Symbolic, z3
-from draincheck.explorer.tracer import Command, Tracer
-from draincheck.models.model import Model, Values
-from draincheck.properties.check import Check
+from draincheck.explorer.compile import tracer
+from draincheck.explorer.compile.tracer import Command, Tracer
+from draincheck.explorer.proofs.symbolic import Symbolic, z3
+from draincheck.explorer.search.search import Limits, compile_check, search
+from draincheck.explorer.search.second_net import FAULT, TERMINAL, OneState, questions
+from draincheck.explorer.walks.swarm import Plan, simulate
 from draincheck.protocol.language import DraincheckError, EngineDisagreement, Instance, ModelFault
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Values
 from programs import KINDS, SIZES, Knobs, Program, World
 
 LONGEST = 30

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import networkx as nx
-from draincheck.models.model import Step, Values
-from draincheck.properties.check import Check
 from draincheck.protocol.language import ModelFault
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Step, Values
 
 
 @dataclass

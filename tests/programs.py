@@ -109,7 +109,7 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 import numpy
-from draincheck.properties.property import claim, invariant, probe, promise
+from draincheck.protocol.language.property import claim, invariant, probe, promise
 from draincheck.protocol.language import (
     NONE, Disabled, DomainFault, Index, IndexFault, ModelFault, action, ghost_code, require
 )

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import oracle
-from draincheck.models.model import Model, Values
-from draincheck.properties.check import Check
-from draincheck.properties.property import Promise, Property
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Values
+from draincheck.protocol.language.property import Promise, Property
 
 HEAD = '''
-from draincheck.models.model import Model
-from draincheck.properties.property import claim, invariant, promise
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import claim, invariant, promise
 from draincheck.protocol.language import Index, State, action, between, field, flag, maybe, require, upto
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from draincheck.models.model import Model
-from draincheck.properties.property import Property, claim, invariant
 from draincheck.protocol.language import (
     NONE,
     Action,
@@ -30,6 +28,8 @@ from draincheck.protocol.language import (
     require,
     upto,
 )
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import Property, claim, invariant
 
 
 class Rank(Index):

@@ -14,16 +14,16 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from draincheck.explorer import any_ranks
-from draincheck.explorer.any_ranks import places, unmet
-from draincheck.explorer.proofs import Verdict, prove_any_number, prove_by_induction
-from draincheck.explorer.rank_form import Reader
-from draincheck.models.endless import endless_model
-from draincheck.models.model import Model, Values
-from draincheck.models.profile import load_profile
-from draincheck.properties.check import Check
-from draincheck.properties.lemmas import GOALS, LEMMAS
+from draincheck.explorer.proofs import any_ranks
+from draincheck.explorer.proofs.any_ranks import places, unmet
+from draincheck.explorer.proofs.rank_form import Reader
+from draincheck.explorer.verdicts.proofs import Verdict, prove_any_number, prove_by_induction
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.endless import endless_model
+from draincheck.properties.drain.lemmas import GOALS, LEMMAS
 from draincheck.protocol.language import Action, DeclarationError, Instance, ModelFault
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Values
 from draincheck.protocol.roles.indices import PrefillRank
 from oracle import explore
 from rank_families import NO_START, OUTSIDE, TRAPS, TRUE, Family, Rank, voting, with_ranks

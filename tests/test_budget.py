@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from draincheck.explorer import liveness, partition
-from draincheck.explorer.budget import UNKNOWN, available_address_space, available_memory, process_memory
-from draincheck.explorer.partition import Partition
-from draincheck.explorer.search import search
-from draincheck.explorer.verify import Verdict, exit_code, verify
-from draincheck.properties.cases import cases_of, reference_case
+from draincheck.explorer.search import liveness, partition
+from draincheck.explorer.search.budget import UNKNOWN, available_address_space, available_memory, process_memory
+from draincheck.explorer.search.partition import Partition
+from draincheck.explorer.search.search import search
+from draincheck.explorer.verdicts.verify import Verdict, exit_code, verify
+from draincheck.properties.drain.cases import cases_of, reference_case
 
 GIB = 1 << 30
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="what is read are files of Linux")
@@ -143,7 +143,7 @@ def test_a_table_that_cannot_grow_ends_the_search(monkeypatch: pytest.MonkeyPatc
 
 MEASURED = """
 import resource, sys
-from draincheck.explorer.cli import main
+from draincheck.explorer.commands.cli import main
 try:
     main(sys.argv[1:])
 finally:
@@ -173,7 +173,7 @@ def test_a_small_address_space_is_undetermined(mebibytes: int, jobs: str) -> Non
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (mebibytes << 20, mebibytes << 20))
 
-    program = "from draincheck.explorer import start; start.main()"
+    program = "from draincheck.explorer.commands import start; start.main()"
     asked = ("verify", "sglang-0.5.21-mooncake", *LARGE[1:], "--max-states", "3000000", "--jobs", jobs)
     ran = subprocess.run([sys.executable, "-c", program, *asked], capture_output=True, text=True, preexec_fn=limit)
     assert ran.returncode in (1, 3) and "Traceback" not in ran.stderr and ran.stderr.count("\n") <= 1

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.calibration import Cell, calibrate, case_of
-from draincheck.explorer.cli import main
-from draincheck.explorer.verify import verify
-from draincheck.models.known_bugs import cells_of, known_bugs
-from draincheck.models.profile import catalogue
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.verdicts.calibration import Cell, calibrate, case_of
+from draincheck.explorer.verdicts.verify import verify
+from draincheck.models.catalogue.profile import catalogue
+from draincheck.models.mutants.known_bugs import cells_of, known_bugs
 
 BUGS = known_bugs()
 
@@ -62,7 +62,7 @@ def test_cells_account_for_what_they_say() -> None:
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = [bug for bug in BUGS if bug.scenario in ("rejected", "offload")]
-    monkeypatch.setattr("draincheck.explorer.calibration.known_bugs", lambda: quick)
+    monkeypatch.setattr("draincheck.explorer.verdicts.calibration.known_bugs", lambda: quick)
     result = CliRunner().invoke(main, ["calibrate", "--jobs", "1"])
     assert result.exit_code == 0
     assert "C15" in result.stdout and "C16" in result.stdout
@@ -77,7 +77,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cell_that_comes_out_otherwise_gives_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
     bug = next(bug for bug in BUGS if bug.id == "C16")
     wrong = bug.model_copy(update={"fails": bug.holds, "holds": bug.fails})
-    monkeypatch.setattr("draincheck.explorer.calibration.known_bugs", lambda: [wrong])
+    monkeypatch.setattr("draincheck.explorer.verdicts.calibration.known_bugs", lambda: [wrong])
     result = CliRunner().invoke(main, ["calibrate", "--jobs", "1"])
     assert result.exit_code == 1
     assert "not accounted for" in result.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import toys
-from draincheck.models.model import Model
 from draincheck.protocol.language import (
     ChannelFault,
     Faults,
@@ -17,6 +16,7 @@ from draincheck.protocol.language import (
     part,
     require,
 )
+from draincheck.protocol.language.model import Model
 from world import Note, Prompt, Thing, World, model_of, run
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from draincheck.explorer.cli import main
-from draincheck.models.profile import load_profile
-from draincheck.models.scenario import DEFAULT, SCENARIOS
+from draincheck.explorer.commands.cli import main
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.scenario import DEFAULT, SCENARIOS
 from draincheck.protocol.language import DraincheckError
 
 NEWEST = "sglang-0.5.23-mooncake"
@@ -308,7 +308,7 @@ def test_every_command_that_keeps_results_keeps_them_where_it_is_told(
 
 
 def test_a_terminal_without_arrows_gets_a_diagram_all_the_same() -> None:
-    command = [sys.executable, "-c", "from draincheck.explorer.cli import main; main()", "verify", NEWEST]
+    command = [sys.executable, "-c", "from draincheck.explorer.commands.cli import main; main()", "verify", NEWEST]
     done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
     assert done.returncode == 1
     assert b"CONDITIONAL" in done.stdout and b"Traceback" not in done.stderr
@@ -325,8 +325,8 @@ def test_show_needs_an_output_for_pictures(tmp_path: Path) -> None:
 
 
 def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    from draincheck.explorer import batch as module
-    from draincheck.explorer.verify import decide as first
+    from draincheck.explorer.verdicts import batch as module
+    from draincheck.explorer.verdicts.verify import decide as first
 
     calls: list[object] = []
 
@@ -344,6 +344,6 @@ def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_help_does_not_load_the_engine() -> None:
     heavy = ("numba", "numpy", "rich", "llvmlite", "pydantic")
-    code = f"import sys; from draincheck.explorer import cli; print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys; from draincheck.explorer.commands import cli; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"

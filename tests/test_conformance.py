@@ -11,8 +11,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
-from draincheck.models.features import FEATURES
-from draincheck.models.profile import KNOBS, MODELLED
+from draincheck.models.catalogue.profile import KNOBS, MODELLED
+from draincheck.models.drain.features import FEATURES
 from draincheck.protocol import roles
 from draincheck.protocol.language import Action
 from draincheck.protocol.language.channel import ChannelSpec

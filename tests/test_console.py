@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from draincheck.explorer.cli import main
-from draincheck.explorer.console import LONGEST, message, text_cell, visible, visible_line
-from draincheck.explorer.screen import Screen
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.terminal.console import LONGEST, message, text_cell, visible, visible_line
+from draincheck.explorer.terminal.screen import Screen
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
@@ -73,14 +73,14 @@ def test_tables_and_diagrams_show_what_is_hostile_and_keep_their_own_styles() ->
 
 def test_nobody_prints_past_the_console() -> None:
     """`click.echo`, `print` and rich's own console are used in one place only."""
-    for path in sorted(EXPLORER.glob("*.py")):
+    for path in sorted(EXPLORER.rglob("*.py")):
         if path.name in ("console.py", "screen.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
                 assert called not in ("print", "click.echo", "click.secho", "Console", "rich.print"), (
-                    f"{path.name}, line {node.lineno}: {called} prints what may hold anything; use explorer.console"
+                    f"{path.name}, line {node.lineno}: {called} prints what may hold anything; use the console"
                 )
 
 

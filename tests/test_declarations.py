@@ -6,9 +6,6 @@ from collections.abc import Callable
 from enum import IntEnum
 
 import pytest
-from draincheck.models.model import Model
-from draincheck.properties.check import Check
-from draincheck.properties.property import invariant, probe
 from draincheck.protocol.language import (
     DeclarationError,
     Faults,
@@ -24,6 +21,9 @@ from draincheck.protocol.language import (
     part,
     upto,
 )
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import invariant, probe
 from world import Note, Prompt, Thing, World, model_of, run
 
 

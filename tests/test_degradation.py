@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.degradation import Relation, relate, too_early
-from draincheck.models.profile import load_profile
-from draincheck.properties.degradation import DEGRADATIONS, relation_cases
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.verdicts.degradation import Relation, relate, too_early
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.properties.drain.degradation import DEGRADATIONS, relation_cases
 
 pytestmark = pytest.mark.xdist_group("degradation")
 

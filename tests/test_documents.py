@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from draincheck.models.scenario import SCENARIOS
+from draincheck.models.drain.scenario import SCENARIOS
 
 ROOT = Path(__file__).parents[1]
 

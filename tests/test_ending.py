@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.ending import DEBUG
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.terminal.ending import DEBUG
 from draincheck.protocol.language import DraincheckError
 
 
@@ -82,7 +82,7 @@ def test_a_fault_shows_where_it_came_from_if_asked(monkeypatch: pytest.MonkeyPat
 
 
 def shell(command: str) -> subprocess.CompletedProcess[str]:
-    program = f"{sys.executable} -m draincheck.explorer.start"
+    program = f"{sys.executable} -m draincheck.explorer.commands.start"
     return subprocess.run(
         ["bash", "-o", "pipefail", "-c", command.replace("draincheck", program, 1)],
         capture_output=True, text=True, timeout=300,

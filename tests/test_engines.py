@@ -9,15 +9,15 @@ from typing import Any
 import oracle
 import pytest
 import toys
-from draincheck.explorer.search import compile_check, search
-from draincheck.explorer.trace import follow
-from draincheck.models.profile import headlines, load_profile
-from draincheck.models.reference import reference
-from draincheck.models.scenario import DEFAULT
+from draincheck.explorer.search.search import compile_check, search
+from draincheck.explorer.traces.trace import follow
+from draincheck.models.catalogue.profile import headlines, load_profile
+from draincheck.models.drain.scenario import DEFAULT
+from draincheck.models.small.reference import reference
 from draincheck.properties import reference as reference_properties
-from draincheck.properties.cases import drain_case, scenario_with
-from draincheck.properties.check import Check
+from draincheck.properties.drain.cases import drain_case, scenario_with
 from draincheck.protocol.language import Faults
+from draincheck.protocol.language.check import Check
 
 
 def reference_check(timer: int | None = None, **sizes: int) -> Check:
@@ -142,7 +142,7 @@ def test_constant_cells_change_only_the_cost(check: Check) -> None:
 
 
 def test_optimised_code_equals_quick_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    from draincheck.explorer import search as module
+    from draincheck.explorer.search import search as module
 
     check = reference_check(rooms=2, ranks=1, chunks=2, slots=3)
     quick = search(check, until=())

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.search import search
-from draincheck.models.features import FEATURES, lacking
-from draincheck.models.model import Model, Values
-from draincheck.models.profile import ProfileError, Setting, catalogue, load_profile
-from draincheck.models.scenario import SCENARIOS
-from draincheck.properties.cases import cases_of, drain_case, left_out, scenario_with
-from draincheck.properties.check import Check
-from draincheck.properties.property import claim, invariant
-from draincheck.properties.safety import no_late_write, ranks_decide_alike, reads_what_was_written_for_it
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.search.search import search
+from draincheck.models.catalogue.profile import ProfileError, Setting, catalogue, load_profile
+from draincheck.models.drain.features import FEATURES, lacking
+from draincheck.models.drain.scenario import SCENARIOS
+from draincheck.properties.drain.cases import cases_of, drain_case, left_out, scenario_with
+from draincheck.properties.drain.safety import no_late_write, ranks_decide_alike, reads_what_was_written_for_it
 from draincheck.protocol.language import action, require
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Values
+from draincheck.protocol.language.property import claim, invariant
 from draincheck.protocol.roles import decode_scheduler, transfer_worker
 from draincheck.protocol.roles.indices import Chunk, DecodeRank, Request
 from draincheck.protocol.roles.messages import ControlKind

@@ -8,14 +8,14 @@ from functools import cache
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.report import document, legend, table
-from draincheck.explorer.results import result_of, row_of
-from draincheck.explorer.verify import Row, Verdict, exit_code, verify
-from draincheck.models.profile import load_profile
-from draincheck.models.scenario import SCENARIOS, Scenario
-from draincheck.properties.cases import Case, drain_case
-from draincheck.properties.progress import Kept, kept_by_holds
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.commands.report import document, legend, table
+from draincheck.explorer.verdicts.results import result_of, row_of
+from draincheck.explorer.verdicts.verify import Row, Verdict, exit_code, verify
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.scenario import SCENARIOS, Scenario
+from draincheck.properties.drain.cases import Case, drain_case
+from draincheck.properties.drain.progress import Kept, kept_by_holds
 from draincheck.protocol.roles.steps import Life
 
 NEWEST = "sglang-0.5.23-mooncake"

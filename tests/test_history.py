@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.history import Chapter, tell
-from draincheck.explorer.verify import Verdict
-from draincheck.models.changes import Change, changes, mutant
-from draincheck.models.profile import ProfileError
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.verdicts.history import Chapter, tell
+from draincheck.explorer.verdicts.verify import Verdict
+from draincheck.models.catalogue.profile import ProfileError
+from draincheck.models.mutants.changes import Change, changes, mutant
 from pydantic import ValidationError
 
 pytestmark = pytest.mark.xdist_group("history")
@@ -61,7 +61,7 @@ def test_wrong_data_are_refused() -> None:
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("draincheck.explorer.history.tell", lambda change: chapter_of(change.name))
+    monkeypatch.setattr("draincheck.explorer.verdicts.history.tell", lambda change: chapter_of(change.name))
     result = CliRunner().invoke(main, ["history"])
     assert result.exit_code == 0
     for change in CHANGES:

@@ -14,16 +14,16 @@ from typing import Any
 import oracle
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer import hold as hold_command
-from draincheck.explorer.cli import main
-from draincheck.explorer.search import compile_check, search
-from draincheck.explorer.trace import follow, violation_trace
-from draincheck.explorer.verify import EXPLANATION, Verdict
-from draincheck.models.profile import load_profile
-from draincheck.models.timed_hold import HoldBounds, timed_hold
-from draincheck.properties.cases import drain_case, scenario_with
-from draincheck.properties.check import Check
-from draincheck.properties.hold_inequality import (
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.operators import hold as hold_command
+from draincheck.explorer.search.search import compile_check, search
+from draincheck.explorer.traces.trace import follow, violation_trace
+from draincheck.explorer.verdicts.verify import EXPLANATION, Verdict
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.small.timed_hold import HoldBounds, timed_hold
+from draincheck.properties.drain.cases import drain_case, scenario_with
+from draincheck.properties.drain.safety import no_late_write
+from draincheck.properties.hold.inequality import (
     QUANTITIES,
     READ_KNOBS,
     Cause,
@@ -38,11 +38,11 @@ from draincheck.properties.hold_inequality import (
     terms,
     writers,
 )
-from draincheck.properties.hold_solver import Answer, Finding, decide
-from draincheck.properties.hold_theorem import Chunk, Claim, Obligation, discharge, obligations, prove
-from draincheck.properties.safety import no_late_write
+from draincheck.properties.hold.solver import Answer, Finding, decide
+from draincheck.properties.hold.theorem import Chunk, Claim, Obligation, discharge, obligations, prove
 from draincheck.properties.timed_hold import timed_hold_check
 from draincheck.protocol.language import DeclarationError
+from draincheck.protocol.language.check import Check
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -391,7 +391,7 @@ def test_answers_agree_with_single_values(data: st.DataObject, cause: Cause, tol
 
 
 def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("draincheck.properties.hold_solver._Question.ask", lambda *_: ("unknown", None))
+    monkeypatch.setattr("draincheck.properties.hold.solver._Question.ask", lambda *_: ("unknown", None))
     finding = only(Cause.ABORT)
     assert finding.answer is Answer.UNDETERMINED and finding.reason
 
@@ -711,7 +711,7 @@ def test_theorem_on_paper_and_in_the_terminal() -> None:
 
 
 def test_help_loads_no_solver() -> None:
-    code = "import sys, draincheck.explorer.cli as c; c.main(['hold', '--help'], standalone_mode=False);"
+    code = "import sys, draincheck.explorer.commands.cli as c; c.main(['hold', '--help'], standalone_mode=False);"
     code += "sys.exit(bool({'z3', 'numba', 'rich'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 

@@ -14,7 +14,10 @@ NEWEST = "sglang-0.5.23-mooncake"
 LARGE = ("--scenario", "abort", "--prefill-ranks", "2", "--no-store")
 HANG_SECONDS = 300.0
 """Nothing here may take so long, however slow the machine: it is no claim about how long it takes."""
-WORKERS = "from draincheck.explorer import batch, cli; batch.FEW = 0; cli.main()"
+WORKERS = (
+    "from draincheck.explorer.commands import cli; from draincheck.explorer.verdicts import batch; "
+    "batch.FEW = 0; cli.main()"
+)
 """The command line, with workers for any number of cases."""
 PROC = Path("/proc/self/stat")
 
@@ -58,7 +61,7 @@ def wait_until(condition: object) -> None:
 
 INSIDE = """
 import ctypes, hashlib, os, signal, sys, threading, time
-from draincheck.explorer import ending
+from draincheck.explorer.terminal import ending
 from draincheck.properties import solver
 
 ready = threading.Event()
@@ -129,7 +132,7 @@ def test_both_signals_end_whatever_runs(body: str, name: str) -> None:
 
 LOADING = """
 import os, sys
-from draincheck.explorer import start
+from draincheck.explorer.commands import start
 
 class Finder:
     def find_spec(self, *_):
@@ -147,7 +150,7 @@ def test_an_interruption_while_the_code_is_loaded_is_one_line(number: int) -> No
 
 
 def test_code_that_cannot_be_loaded_is_one_line() -> None:
-    program = "import sys; sys.modules['click'] = None; from draincheck.explorer import start; start.main()"
+    program = "import sys; sys.modules['click'] = None; from draincheck.explorer.commands import start; start.main()"
     code, shown, said = ended(started(program))
     assert (code, shown) == (70, "") and said.count("\n") == 1 and "cannot be loaded" in said
 
@@ -191,7 +194,7 @@ LONG = {
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("seconds", [1, 3, 6])
 def test_every_long_command_can_be_interrupted(arguments: tuple[str, ...], number: int, seconds: float) -> None:
-    process = started("from draincheck.explorer import start; start.main()", *arguments)
+    process = started("from draincheck.explorer.commands import start; start.main()", *arguments)
     time.sleep(seconds)
     if process.poll() is None:
         process.send_signal(number)

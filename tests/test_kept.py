@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from draincheck.explorer import entries, loop_cache
-from draincheck.explorer.entries import UNFINISHED_SECONDS, Entries
-from draincheck.explorer.loop_cache import compiled_loop
-from draincheck.explorer.writing import WritingError, folder_for_output, write_output
+from draincheck.explorer.kept import entries, loop_cache
+from draincheck.explorer.kept.entries import UNFINISHED_SECONDS, Entries
+from draincheck.explorer.kept.loop_cache import compiled_loop
+from draincheck.explorer.kept.writing import WritingError, folder_for_output, write_output
 from draincheck.protocol.loaded import FLOORS
 
 ROOT = Path(__file__).parents[1]
@@ -128,14 +128,14 @@ def test_entries_of_other_code_make_room_and_are_never_read(kept: Entries, monke
 EDITED = """
 import sys
 from pathlib import Path
-from draincheck.models import profile  # first of all, and only this
+from draincheck.models.catalogue import profile# first of all, and only this
 edited, root = Path(sys.argv[1]), Path(sys.argv[2])
 edit = lambda: edited.write_text(edited.read_text("utf-8") + "# another line" + chr(10), "utf-8")
 if sys.argv[3] == "before":
     edit()
-from draincheck.explorer.entries import Entries
-from draincheck.explorer.identity import key_of
-from draincheck.properties.cases import reference_case
+from draincheck.explorer.kept.entries import Entries
+from draincheck.explorer.kept.identity import key_of
+from draincheck.properties.drain.cases import reference_case
 keys = [key_of(reference_case())]
 kept = Entries(root, "result", "json", 1000)
 kept.write("0" * 64, b"1")
@@ -152,8 +152,8 @@ print(len([each for each in keys if each]), len(list(root.rglob("*.json"))), kep
     ("when", "edited", "said"),
     [
         ("never", "protocol/roles/nic.py", "1 1 \n"),
-        ("before", "models/profile.py", "0 0 the code of draincheck was edited after it was loaded"),
-        ("before", "explorer/search.py", "0 0 the code of draincheck was edited after it was loaded"),
+        ("before", "models/catalogue/profile.py", "0 0 the code of draincheck was edited after it was loaded"),
+        ("before", "explorer/search/search.py", "0 0 the code of draincheck was edited after it was loaded"),
         ("after", "protocol/roles/nic.py", "1 1 the code of draincheck was edited after it was loaded"),
     ],
 )

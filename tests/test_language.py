@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from draincheck.explorer.tracer import Tracer
-from draincheck.models.model import Model
-from draincheck.properties.property import claim, invariant, probe
+from draincheck.explorer.compile.tracer import Tracer
 from draincheck.protocol.language import (
     NONE,
     Action,
@@ -23,6 +21,8 @@ from draincheck.protocol.language import (
     ghost_code,
     require,
 )
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import claim, invariant, probe
 from world import Thing, World, model_of, run
 
 

@@ -15,27 +15,34 @@ import oracle
 import pytest
 import toys
 from click.testing import CliRunner
-from draincheck.explorer.campaign import campaign
-from draincheck.explorer.cli import main
-from draincheck.explorer.failure import Failure, groups_of
-from draincheck.explorer.machine import Failed, state_machine
-from draincheck.explorer.pace import DRAWS, Pace, pick_of, possible_steps
-from draincheck.explorer.render_pytest import pytest_source
-from draincheck.explorer.search import search
-from draincheck.explorer.storage import dump, load
-from draincheck.explorer.thin import thinned
-from draincheck.explorer.trace import Trace, deadlock_trace, follow, promise_trace, violation_trace, witness_trace
-from draincheck.explorer.tracer import trace
-from draincheck.explorer.verify import verify
-from draincheck.explorer.walk import Walk
-from draincheck.models.model import Model
-from draincheck.models.reference import reference
-from draincheck.models.scenario import SCENARIOS
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.compile.tracer import trace
+from draincheck.explorer.search.search import search
+from draincheck.explorer.traces.render_pytest import pytest_source
+from draincheck.explorer.traces.storage import dump, load
+from draincheck.explorer.traces.trace import (
+    Trace,
+    deadlock_trace,
+    follow,
+    promise_trace,
+    violation_trace,
+    witness_trace,
+)
+from draincheck.explorer.verdicts.verify import verify
+from draincheck.explorer.walks.campaign import campaign
+from draincheck.explorer.walks.failure import Failure, groups_of
+from draincheck.explorer.walks.machine import Failed, state_machine
+from draincheck.explorer.walks.pace import DRAWS, Pace, pick_of, possible_steps
+from draincheck.explorer.walks.thin import thinned
+from draincheck.explorer.walks.walk import Walk
+from draincheck.models.drain.scenario import SCENARIOS
+from draincheck.models.small.reference import reference
 from draincheck.properties import reference as reference_properties
-from draincheck.properties.cases import Question, cases_of, reference_case
-from draincheck.properties.check import Check
-from draincheck.properties.given_back import all_given_back
+from draincheck.properties.drain.cases import Question, cases_of, reference_case
+from draincheck.properties.drain.given_back import all_given_back
 from draincheck.protocol.language import DeclarationError, Faults, action
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model
 from hypothesis import settings
 
 SMALL_REFERENCE = Check(
@@ -257,8 +264,8 @@ def test_a_default_run_fires_every_action_and_reaches_what_is_deep() -> None:
 
 TEST_FILE = """
 from hypothesis import settings
-from draincheck.explorer.machine import state_machine
-from draincheck.properties.cases import cases_of
+from draincheck.explorer.walks.machine import state_machine
+from draincheck.properties.drain.cases import cases_of
 import toys
 from draincheck.protocol.language import Faults
 
@@ -395,8 +402,8 @@ def test_show_writes_a_test(tmp_path: Path) -> None:
 
 def large(profile: str, timer: str = "patient", **sizes: Any) -> Question:
     chosen = {"ranks": 4, "decode_ranks": 4, "rooms": 8, "chunks": 8, "slots": 64, "lives": "endless", **sizes}
-    from draincheck.models.profile import load_profile
-    from draincheck.properties.cases import drain_case
+    from draincheck.models.catalogue.profile import load_profile
+    from draincheck.properties.drain.cases import drain_case
 
     question = getattr(drain_case(load_profile(profile), replace(SCENARIOS["abort"], **chosen)), timer)
     # One request in one slot of a rank is another one's on the next where several are admitted at once.

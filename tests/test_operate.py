@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from draincheck.explorer import prometheus, startup_log
-from draincheck.explorer.cli import main
-from draincheck.properties.pools import Demand, GateVerdict, Pool, judge_pools, needed_tokens
-from draincheck.properties.releases import (
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.operators import prometheus, startup_log
+from draincheck.properties.deployment.pools import Demand, GateVerdict, Pool, judge_pools, needed_tokens
+from draincheck.properties.deployment.releases import (
     OUTCOMES,
     Counts,
     Durations,
@@ -762,7 +762,7 @@ def test_what_looks_like_an_address_gets_a_hint(source: str, said: str) -> None:
 
 
 def test_a_closed_standard_input_is_one_line() -> None:
-    program = f"exec {sys.executable} -c 'from draincheck.explorer.cli import main; main()' metrics - <&-"
+    program = f"exec {sys.executable} -c 'from draincheck.explorer.commands.cli import main; main()' metrics - <&-"
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "draincheck: standard input: it is closed; give a file or a URL\n"
@@ -860,7 +860,7 @@ def test_the_examples_in_the_documents_print_what_is_shown(tmp_path: Path, monke
 
 def test_help_does_not_load_what_the_commands_need() -> None:
     program = (
-        "import sys; from draincheck.explorer.cli import main\n"
+        "import sys; from draincheck.explorer.commands.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
         "print([name for name in ('prometheus_client', 'urllib.request', 'rich', 'numba') if name in sys.modules])"

@@ -19,7 +19,7 @@ from pathlib import Path
 import draincheck
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
+from draincheck.explorer.commands.cli import main
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

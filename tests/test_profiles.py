@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.models.profile import KNOBS, MODELLED, ProfileError, catalogue, load_profile, parse_profile
+from draincheck.explorer.commands.cli import main
+from draincheck.models.catalogue.profile import KNOBS, MODELLED, ProfileError, catalogue, load_profile, parse_profile
 from draincheck.models.reading import ReadingError
 
 NEWEST = "sglang-0.5.23-mooncake"

@@ -12,26 +12,24 @@ import numpy as np
 import oracle
 import pytest
 import toys
-from draincheck.explorer import liveness, storage
-from draincheck.explorer import verify as verify_module
-from draincheck.explorer.liveness import Outcome, decide_promises
-from draincheck.explorer.render_graphviz import dot_source
-from draincheck.explorer.render_itf import itf
-from draincheck.explorer.render_mermaid import mermaid
-from draincheck.explorer.render_terminal import terminal_text
-from draincheck.explorer.report import document, legend
-from draincheck.explorer.results import result_of
-from draincheck.explorer.search import Limits, search
-from draincheck.explorer.storage import TraceFileError
-from draincheck.explorer.trace import ReplayError, Trace, follow, promise_trace
-from draincheck.explorer.verify import CaseInterrupted, Verdict, exit_code, verify
-from draincheck.models.model import Model, Step, Values
-from draincheck.models.profile import load_profile
-from draincheck.models.reference import Phase, reference
-from draincheck.models.scenario import SCENARIOS
-from draincheck.properties.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
-from draincheck.properties.check import Check
-from draincheck.properties.property import Promise, claim, invariant, promise
+from draincheck.explorer.commands.report import document, legend
+from draincheck.explorer.search import liveness
+from draincheck.explorer.search.liveness import Outcome, decide_promises
+from draincheck.explorer.search.search import Limits, search
+from draincheck.explorer.traces import storage
+from draincheck.explorer.traces.render_graphviz import dot_source
+from draincheck.explorer.traces.render_itf import itf
+from draincheck.explorer.traces.render_mermaid import mermaid
+from draincheck.explorer.traces.render_terminal import terminal_text
+from draincheck.explorer.traces.storage import TraceFileError
+from draincheck.explorer.traces.trace import ReplayError, Trace, follow, promise_trace
+from draincheck.explorer.verdicts import verify as verify_module
+from draincheck.explorer.verdicts.results import result_of
+from draincheck.explorer.verdicts.verify import CaseInterrupted, Verdict, exit_code, verify
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.scenario import SCENARIOS
+from draincheck.models.small.reference import Phase, reference
+from draincheck.properties.drain.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
 from draincheck.protocol.language import (
     Action,
     DeclarationError,
@@ -44,6 +42,9 @@ from draincheck.protocol.language import (
     require,
     upto,
 )
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Step, Values
+from draincheck.protocol.language.property import Promise, claim, invariant, promise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

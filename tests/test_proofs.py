@@ -12,23 +12,28 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.any_ranks import Family, unmet
-from draincheck.explorer.cli import main
-from draincheck.explorer.induction import inductive, largest_inductive
-from draincheck.explorer.proofs import ANY, Method, Verdict, prove_bounded, prove_by_induction, prove_endless, refuted
-from draincheck.explorer.prove import METHODS
-from draincheck.explorer.search import search
-from draincheck.explorer.symbolic import Symbolic, z3
-from draincheck.explorer.trace import induction_trace
-from draincheck.explorer.unrolling import Bounds
-from draincheck.models.endless import endless_model
-from draincheck.models.model import Model
-from draincheck.models.profile import Profile, Setting, catalogue, load_profile
-from draincheck.models.story import ENVIRONMENT
-from draincheck.properties.cases import Question
-from draincheck.properties.check import Check
-from draincheck.properties.lemmas import GOALS, LEMMAS
-from draincheck.properties.property import Property, claim, invariant
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.commands.prove import METHODS
+from draincheck.explorer.proofs.any_ranks import Family, unmet
+from draincheck.explorer.proofs.induction import inductive, largest_inductive
+from draincheck.explorer.proofs.symbolic import Symbolic, z3
+from draincheck.explorer.proofs.unrolling import Bounds
+from draincheck.explorer.search.search import search
+from draincheck.explorer.traces.trace import induction_trace
+from draincheck.explorer.verdicts.proofs import (
+    ANY,
+    Method,
+    Verdict,
+    prove_bounded,
+    prove_by_induction,
+    prove_endless,
+    refuted,
+)
+from draincheck.models.catalogue.profile import Profile, Setting, catalogue, load_profile
+from draincheck.models.drain.endless import endless_model
+from draincheck.models.drain.story import ENVIRONMENT
+from draincheck.properties.drain.cases import Question
+from draincheck.properties.drain.lemmas import GOALS, LEMMAS
 from draincheck.protocol.language import (
     DeclarationError,
     EngineDisagreement,
@@ -39,6 +44,9 @@ from draincheck.protocol.language import (
     flag,
     require,
 )
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import Property, claim, invariant
 from draincheck.protocol.roles.indices import PrefillRank
 
 NEWEST = load_profile("sglang-0.5.23-mooncake")
@@ -385,7 +393,7 @@ def test_a_lemma_does_not_take_the_name_of_a_goal() -> None:
 def test_command_refuses_lemmas_with_the_names_of_shipped_properties(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from draincheck.properties.property import claim, invariant\n\n\n"
+        "from draincheck.protocol.language.property import claim, invariant\n\n\n"
         f"@invariant\ndef {name}(s):\n"
         '    "One is one."\n'
         '    claim(1 == 1, "one is one")\n'
@@ -444,7 +452,7 @@ def test_command_shows_what_is_in_the_way_and_the_run_that_fails() -> None:
 def test_command_takes_lemmas_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "from draincheck.properties.property import claim, invariant\n\n\n"
+        "from draincheck.protocol.language.property import claim, invariant\n\n\n"
         "@invariant\n"
         "def too_little(s):\n"
         '    "The first slot is never given away."\n'

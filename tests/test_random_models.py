@@ -7,11 +7,11 @@ from pathlib import Path
 
 import oracle
 import pytest
-from draincheck.explorer.liveness import decide_promises
-from draincheck.explorer.proofs import Method, Verdict, prove_bounded, prove_by_induction
-from draincheck.explorer.search import search
-from draincheck.explorer.unrolling import Bounds
-from draincheck.properties.cases import Question
+from draincheck.explorer.proofs.unrolling import Bounds
+from draincheck.explorer.search.liveness import decide_promises
+from draincheck.explorer.search.search import search
+from draincheck.explorer.verdicts.proofs import Method, Verdict, prove_bounded, prove_by_induction
+from draincheck.properties.drain.cases import Question
 from random_models import Drawn, draw
 
 SEEDS = (0, 1, 2, 3, 5, 49)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import oracle
 import pytest
-from draincheck.explorer.search import Limits, search
-from draincheck.explorer.symbolic import Symbolic
-from draincheck.explorer.unrolling import Bounds, bounded_check
-from draincheck.explorer.verify import Verdict, verify
-from draincheck.models.profile import KNOBS, MODELLED, Profile, Setting, load_profile
-from draincheck.models.scenario import SCENARIOS, Scenario
-from draincheck.properties.cases import Question, drain_case, misfit
+from draincheck.explorer.proofs.symbolic import Symbolic
+from draincheck.explorer.proofs.unrolling import Bounds, bounded_check
+from draincheck.explorer.search.search import Limits, search
+from draincheck.explorer.verdicts.verify import Verdict, verify
+from draincheck.models.catalogue.profile import KNOBS, MODELLED, Profile, Setting, load_profile
+from draincheck.models.drain.scenario import SCENARIOS, Scenario
+from draincheck.properties.drain.cases import Question, drain_case, misfit
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_symbolic import random_states, successors_by_z3

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from draincheck.explorer.durations import load_durations
-from draincheck.explorer.sources import read_lines
-from draincheck.explorer.sources import read_text as read_source
-from draincheck.explorer.storage import load
-from draincheck.models.profile import load_profile
+from draincheck.explorer.operators.durations import load_durations
+from draincheck.explorer.operators.sources import read_lines
+from draincheck.explorer.operators.sources import read_text as read_source
+from draincheck.explorer.traces.storage import load
+from draincheck.models.catalogue.profile import load_profile
 from draincheck.models.reading import TOML_BYTES, ReadingError, parse_toml, read_bytes, read_text
 
 LIMIT = 100

@@ -14,25 +14,29 @@ import oracle
 import pytest
 import toys
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.degradation import relate as degradations
-from draincheck.explorer.degradation import too_early
-from draincheck.explorer.induction import UNDECIDED, inductive
-from draincheck.explorer.refinement import INITIAL, RULES, STEP, seen, unmatched, unmatched_trace, without_choices
-from draincheck.explorer.relations import Method, Verdict, by_pairs, by_steps, relate
-from draincheck.explorer.render_terminal import terminal_text
-from draincheck.explorer.search import Limits, search
-from draincheck.explorer.symbolic import Symbolic
-from draincheck.explorer.trace import follow, violation_trace
-from draincheck.explorer.unrolling import NO_FAULT, Bounds, bounded_check
-from draincheck.models.copies import Pair, pair_of, views
-from draincheck.models.model import Model, Values
-from draincheck.models.profile import headlines, load_profile
-from draincheck.properties.cases import SAFETY
-from draincheck.properties.check import Check
-from draincheck.properties.degradation import DEGRADATIONS
-from draincheck.properties.property import claim, invariant, probe
-from draincheck.properties.relations import (
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.proofs.induction import UNDECIDED, inductive
+from draincheck.explorer.proofs.refinement import (
+    INITIAL,
+    RULES,
+    STEP,
+    seen,
+    unmatched,
+    unmatched_trace,
+    without_choices,
+)
+from draincheck.explorer.proofs.symbolic import Symbolic
+from draincheck.explorer.proofs.unrolling import NO_FAULT, Bounds, bounded_check
+from draincheck.explorer.search.search import Limits, search
+from draincheck.explorer.traces.render_terminal import terminal_text
+from draincheck.explorer.traces.trace import follow, violation_trace
+from draincheck.explorer.verdicts.degradation import relate as degradations
+from draincheck.explorer.verdicts.degradation import too_early
+from draincheck.explorer.verdicts.relations import Method, Verdict, by_pairs, by_steps, relate
+from draincheck.models.catalogue.profile import headlines, load_profile
+from draincheck.properties.drain.cases import SAFETY
+from draincheck.properties.drain.degradation import DEGRADATIONS
+from draincheck.properties.drain.relations import (
     UNDER_WAY,
     atomicities,
     concluding,
@@ -53,6 +57,10 @@ from draincheck.protocol.language import (
     require,
     upto,
 )
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Values
+from draincheck.protocol.language.pairs import Pair, pair_of, views
+from draincheck.protocol.language.property import claim, invariant, probe
 from draincheck.protocol.roles.steps import Life
 from world import Note, Prompt, Thing
 

@@ -15,16 +15,16 @@ from typing import Any
 
 import itf_py
 import pytest
-from draincheck.explorer import render_mermaid
-from draincheck.explorer.render_graphviz import RenderError, dot_source, render
-from draincheck.explorer.render_itf import itf
-from draincheck.explorer.render_mermaid import LIMIT, MermaidLimitError, escape, mermaid
-from draincheck.explorer.render_terminal import terminal, terminal_text
-from draincheck.explorer.trace import Arrow, Change, Trace, TraceStep, rerun, violation_trace
-from draincheck.models.model import SlotView
-from draincheck.models.reference import reference
-from draincheck.properties.property import Violation
+from draincheck.explorer.traces import render_mermaid
+from draincheck.explorer.traces.render_graphviz import RenderError, dot_source, render
+from draincheck.explorer.traces.render_itf import itf
+from draincheck.explorer.traces.render_mermaid import LIMIT, MermaidLimitError, escape, mermaid
+from draincheck.explorer.traces.render_terminal import terminal, terminal_text
+from draincheck.explorer.traces.trace import Arrow, Change, Trace, TraceStep, rerun, violation_trace
+from draincheck.models.small.reference import reference
 from draincheck.properties.reference import no_late_write
+from draincheck.protocol.language.model import SlotView
+from draincheck.protocol.language.property import Violation
 from rich.console import Console
 
 LATE_WRITE = (

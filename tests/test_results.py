@@ -21,21 +21,23 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer import batch, calibration, identity, pool, search
-from draincheck.explorer.batch import Batch, Status, verify_all
-from draincheck.explorer.cli import main
-from draincheck.explorer.identity import key_of
-from draincheck.explorer.plausible import implausible
-from draincheck.explorer.pool import available_cores
-from draincheck.explorer.results import result_of, row_of
-from draincheck.explorer.search import LEAST_MEMORY, Limits, memory_share
-from draincheck.explorer.storage import load, save
-from draincheck.explorer.store import Store
-from draincheck.explorer.verify import Row, Run, Verdict, decide, exit_code, verify
-from draincheck.models.known_bugs import cells_of, known_bugs
-from draincheck.models.profile import KNOBS, MODELLED, catalogue, load_profile
-from draincheck.models.scenario import ENDS, EVENTS, SCENARIOS, Scenario
-from draincheck.properties.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.kept import identity
+from draincheck.explorer.kept.identity import key_of
+from draincheck.explorer.search import search
+from draincheck.explorer.search.search import LEAST_MEMORY, Limits, memory_share
+from draincheck.explorer.traces.storage import load, save
+from draincheck.explorer.verdicts import batch, calibration, pool
+from draincheck.explorer.verdicts.batch import Batch, Status, verify_all
+from draincheck.explorer.verdicts.plausible import implausible
+from draincheck.explorer.verdicts.pool import available_cores
+from draincheck.explorer.verdicts.results import result_of, row_of
+from draincheck.explorer.verdicts.store import Store
+from draincheck.explorer.verdicts.verify import Row, Run, Verdict, decide, exit_code, verify
+from draincheck.models.catalogue.profile import KNOBS, MODELLED, catalogue, load_profile
+from draincheck.models.drain.scenario import ENDS, EVENTS, SCENARIOS, Scenario
+from draincheck.models.mutants.known_bugs import cells_of, known_bugs
+from draincheck.properties.drain.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
 from draincheck.protocol import loaded
 from draincheck.protocol.language import DeclarationError, DraincheckError, require
 from draincheck.protocol.loaded import FLOORS
@@ -188,7 +190,7 @@ def test_a_function_counts_with_what_it_was_made_with() -> None:
         def start(state: Any) -> None:
             require(level == 1)
 
-        start.__module__ = "draincheck.models.drain"
+        start.__module__ = "draincheck.models.drain.closed"
         return start
 
     assert key_of(with_start(starting(1))) == key_of(with_start(starting(1))) is not None
@@ -719,7 +721,10 @@ def test_rows_that_are_missing_leave_the_others_in_their_places(monkeypatch: pyt
 
 def test_an_interrupted_command_prints_the_rows_that_are_known(own_store: Path) -> None:
     """Ctrl-C in a terminal goes to every process of the command."""
-    program = "from draincheck.explorer import batch, cli; batch.FEW = 0; cli.main()"
+    program = (
+        "from draincheck.explorer.commands import cli; from draincheck.explorer.verdicts import batch; "
+        "batch.FEW = 0; cli.main()"
+    )
     large = ["--scenario", "abort", "--prefill-ranks", "2", "--jobs", "2"]
     process = subprocess.Popen(
         [sys.executable, "-c", program, "verify", OLDEST, NEWEST, *large],

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from draincheck.explorer.search import Limits, search
-from draincheck.models.profile import load_profile
-from draincheck.models.scenario import ENDS, EVENTS, SCENARIOS, Scenario
-from draincheck.models.story import ENVIRONMENT, STORY
-from draincheck.properties.cases import drain_case, misfit
-from draincheck.properties.check import Check
+from draincheck.explorer.search.search import Limits, search
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.scenario import ENDS, EVENTS, SCENARIOS, Scenario
+from draincheck.models.drain.story import ENVIRONMENT, STORY
+from draincheck.properties.drain.cases import drain_case, misfit
 from draincheck.protocol.language import DeclarationError
+from draincheck.protocol.language.check import Check
 from draincheck.protocol.roles import decode_receiver, decode_scheduler, memory, prefill_scheduler, transfer_worker
 
 SWITCHES = {

@@ -8,31 +8,21 @@ import numpy as np
 import oracle
 import pytest
 import toys
-from draincheck.explorer import kernel
-from draincheck.explorer import search as module
-from draincheck.explorer.packing import packing_of
-from draincheck.explorer.partition import Partition
-from draincheck.explorer.render_terminal import terminal_text
-from draincheck.explorer.search import Limits, Progress, SearchInterrupted, compile_check, never_fired, search
-from draincheck.explorer.tracer import most_successors, trace
-from draincheck.explorer.verify import Verdict, exit_code, verify
-from draincheck.models.model import Model
-from draincheck.models.reference import reference
+from draincheck.explorer.compile.packing import packing_of
+from draincheck.explorer.compile.tracer import most_successors, trace
+from draincheck.explorer.search import kernel
+from draincheck.explorer.search import search as module
+from draincheck.explorer.search.partition import Partition
+from draincheck.explorer.search.search import Limits, Progress, SearchInterrupted, compile_check, never_fired, search
+from draincheck.explorer.traces.render_terminal import terminal_text
+from draincheck.explorer.verdicts.verify import Verdict, exit_code, verify
+from draincheck.models.small.reference import reference
 from draincheck.properties import reference as reference_properties
-from draincheck.properties.cases import DELAYS, Case, Question, reference_case
-from draincheck.properties.check import Check
-from draincheck.properties.property import Property, claim, invariant, probe
-from draincheck.protocol.language import (
-    DeclarationError,
-    DomainFault,
-    Index,
-    State,
-    action,
-    field,
-    flag,
-    require,
-    upto,
-)
+from draincheck.properties.drain.cases import DELAYS, Case, Question, reference_case
+from draincheck.protocol.language import DeclarationError, DomainFault, Index, State, action, field, flag, require, upto
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import Property, claim, invariant, probe
 
 
 class Step(Index):

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 import toys
-from draincheck.explorer import kernel, second_net
-from draincheck.explorer.native import Body
-from draincheck.explorer.partition import Partition
-from draincheck.explorer.search import Exploration, Limits, SearchInterrupted, search
-from draincheck.explorer.second_net import sample
-from draincheck.explorer.swarm import Plan, simulate
-from draincheck.explorer.tracer import Answer, Blocked, Command, Decision, Tracer, Tree, Update
-from draincheck.properties.check import Check
-from draincheck.properties.property import Property
+from draincheck.explorer.compile.native import Body
+from draincheck.explorer.compile.tracer import Answer, Blocked, Command, Decision, Tracer, Tree, Update
+from draincheck.explorer.search import kernel, second_net
+from draincheck.explorer.search.partition import Partition
+from draincheck.explorer.search.search import Exploration, Limits, SearchInterrupted, search
+from draincheck.explorer.search.second_net import sample
+from draincheck.explorer.walks.swarm import Plan, simulate
 from draincheck.protocol.language import DeclarationError, EngineDisagreement, Faults, ModelFault
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.property import Property
 
 RING = toys.ring(Faults(loss=1))
 DOOR = toys.door(turns=True)

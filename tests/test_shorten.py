@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 import toys
-from draincheck.explorer.search import search
-from draincheck.explorer.shorten import _Runner, shorten  # pyright: ignore[reportPrivateUsage]
-from draincheck.explorer.trace import ReplayError, rerun
-from draincheck.models.model import Model, Step, Values
-from draincheck.properties.cases import cases_of
-from draincheck.properties.check import Check
-from draincheck.properties.property import Property
+from draincheck.explorer.search.search import search
+from draincheck.explorer.traces.trace import ReplayError, rerun
+from draincheck.explorer.walks.shorten import _Runner, shorten  # pyright: ignore[reportPrivateUsage]
+from draincheck.properties.drain.cases import cases_of
 from draincheck.protocol.language import Faults
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Step, Values
+from draincheck.protocol.language.property import Property
 
 
 def failing(check: Check, prop: Property) -> Callable[[Values], bool]:

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from draincheck.explorer import sizing_report
-from draincheck.explorer.cli import main
-from draincheck.explorer.durations import load_durations
-from draincheck.explorer.quantities import (
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.operators import sizing_report
+from draincheck.explorer.operators.durations import load_durations
+from draincheck.explorer.operators.quantities import (
     BYTES,
     BYTES_PER_SECOND,
     PER_MINUTE,
@@ -31,7 +31,7 @@ from draincheck.explorer.quantities import (
     span,
     working_set,
 )
-from draincheck.properties.capacity import (
+from draincheck.properties.deployment.capacity import (
     Load,
     Loads,
     heaviest,
@@ -43,8 +43,8 @@ from draincheck.properties.capacity import (
     seconds_until,
     share_of_time_above,
 )
-from draincheck.properties.ranges import Range
-from draincheck.properties.risk import (
+from draincheck.properties.deployment.ranges import Range
+from draincheck.properties.deployment.risk import (
     Measured,
     Release,
     Retry,
@@ -56,7 +56,7 @@ from draincheck.properties.risk import (
     late,
     risk,
 )
-from draincheck.properties.risk import Path as AbortPath
+from draincheck.properties.deployment.risk import Path as AbortPath
 from draincheck.protocol.language import DraincheckError
 from hypothesis import given, settings
 from hypothesis import strategies as st

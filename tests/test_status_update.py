@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from draincheck.explorer.cli import main
-from draincheck.explorer.proofs import Method, Result, Verdict
-from draincheck.explorer.prove import document, legend
-from draincheck.explorer.report import legend as row_legend
-from draincheck.explorer.status_update import assumption, words
-from draincheck.explorer.verify import verify
-from draincheck.models.drain import APART, ONE_STEP, STATUS_UPDATE
-from draincheck.models.endless import endless_model
-from draincheck.models.profile import load_profile
-from draincheck.models.scenario import SCENARIOS
-from draincheck.properties.cases import drain_case, reference_case
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.commands.prove import document, legend
+from draincheck.explorer.commands.report import legend as row_legend
+from draincheck.explorer.verdicts.proofs import Method, Result, Verdict
+from draincheck.explorer.verdicts.status_update import assumption, words
+from draincheck.explorer.verdicts.verify import verify
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.closed import APART, ONE_STEP, STATUS_UPDATE
+from draincheck.models.drain.endless import endless_model
+from draincheck.models.drain.scenario import SCENARIOS
+from draincheck.properties.drain.cases import drain_case, reference_case
 
 OLDEST, NEWEST = "sglang-0.5.18-mooncake", "sglang-0.5.23-mooncake"
 

@@ -14,22 +14,22 @@ import oracle
 import pytest
 import toys
 from click.testing import CliRunner, Result
-from draincheck.explorer import swarm as module
-from draincheck.explorer.cli import main
-from draincheck.explorer.search import compile_check, search
-from draincheck.explorer.simulation_report import exit_code, walk
-from draincheck.explorer.storage import load
-from draincheck.explorer.swarm import Plan, Scheduler, Sighting, Simulation, simulate
-from draincheck.explorer.trace import follow
-from draincheck.explorer.verify import Verdict
-from draincheck.models.model import Model, Step, Values
-from draincheck.models.reference import reference
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.commands.simulation_report import exit_code, walk
+from draincheck.explorer.search.search import compile_check, search
+from draincheck.explorer.traces.storage import load
+from draincheck.explorer.traces.trace import follow
+from draincheck.explorer.verdicts.verify import Verdict
+from draincheck.explorer.walks import swarm as module
+from draincheck.explorer.walks.swarm import Plan, Scheduler, Sighting, Simulation, simulate
+from draincheck.models.small.reference import reference
 from draincheck.properties import reference as reference_properties
-from draincheck.properties.cases import Question, cases_of
-from draincheck.properties.check import Check
-from draincheck.properties.property import claim, invariant
+from draincheck.properties.drain.cases import Question, cases_of
 from draincheck.protocol.language import DeclarationError, DomainFault, Faults, State, action, require, upto
 from draincheck.protocol.language import field as cell
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Step, Values
+from draincheck.protocol.language.property import claim, invariant
 
 OLD, NEWEST = "sglang-0.5.18-mooncake", "sglang-0.5.23-mooncake"
 
@@ -510,7 +510,7 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], messa
 
 
 def test_interruption_prints_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    from draincheck.explorer import simulation_report as report
+    from draincheck.explorer.commands import simulation_report as report
 
     first = report.walk
     calls: list[object] = []

@@ -8,18 +8,15 @@ from dataclasses import replace
 import oracle
 import pytest
 import toys
-from draincheck.explorer.horn import spacer
-from draincheck.explorer.induction import inductive
-from draincheck.explorer.search import Exploration, search
-from draincheck.explorer.symbolic import Symbolic, z3
-from draincheck.explorer.trace import follow, induction_trace
-from draincheck.explorer.unrolling import Bounds, bounded_check, induction
-from draincheck.models.endless import endless_model
-from draincheck.models.model import Model, Values
-from draincheck.models.profile import load_profile
-from draincheck.properties.cases import drain_case, scenario_with
-from draincheck.properties.check import Check
-from draincheck.properties.property import claim, invariant
+from draincheck.explorer.proofs.horn import spacer
+from draincheck.explorer.proofs.induction import inductive
+from draincheck.explorer.proofs.symbolic import Symbolic, z3
+from draincheck.explorer.proofs.unrolling import Bounds, bounded_check, induction
+from draincheck.explorer.search.search import Exploration, search
+from draincheck.explorer.traces.trace import follow, induction_trace
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.models.drain.endless import endless_model
+from draincheck.properties.drain.cases import drain_case, scenario_with
 from draincheck.protocol.language import (
     UNBOUNDED,
     DeclarationError,
@@ -33,6 +30,9 @@ from draincheck.protocol.language import (
     require,
     upto,
 )
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model, Values
+from draincheck.protocol.language.property import claim, invariant
 from test_engines import reference_check
 
 

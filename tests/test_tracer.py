@@ -6,8 +6,8 @@ import random
 
 import pytest
 import toys
-from draincheck.explorer.expression import evaluate
-from draincheck.explorer.tracer import (
+from draincheck.explorer.compile.expression import evaluate
+from draincheck.explorer.compile.tracer import (
     Answer,
     Blocked,
     Choice,
@@ -19,12 +19,11 @@ from draincheck.explorer.tracer import (
     count_leaves,
     trace,
 )
-from draincheck.models.circumstances import Timer
-from draincheck.models.drain import drain_model
-from draincheck.models.model import Model, Values
-from draincheck.models.profile import headlines, load_profile
-from draincheck.models.reference import reference
-from draincheck.models.scenario import SCENARIOS
+from draincheck.models.catalogue.profile import headlines, load_profile
+from draincheck.models.drain.circumstances import Timer
+from draincheck.models.drain.closed import drain_model
+from draincheck.models.drain.scenario import SCENARIOS
+from draincheck.models.small.reference import reference
 from draincheck.protocol.language import (
     Action,
     DeclarationError,
@@ -39,6 +38,7 @@ from draincheck.protocol.language import (
     require,
     upto,
 )
+from draincheck.protocol.language.model import Model, Values
 
 
 def drain_of(profile: str, scenario: str) -> Model:
@@ -222,8 +222,8 @@ def contradict(s: Tiny) -> None:
 
 
 def test_contradictions_and_constants_are_compiled() -> None:
-    from draincheck.explorer.search import search
-    from draincheck.properties.check import Check
+    from draincheck.explorer.search.search import search
+    from draincheck.protocol.language.check import Check
 
     model = Model(name="tiny", state=Tiny, actions=(contradict,), sizes={Place: 2})
     assert search(Check(model, (), deadlock=False)).states == 1
@@ -257,7 +257,7 @@ def _all_leaves(tree: Tree) -> list[Tree]:
 
 def test_predicates_answer() -> None:
     check = toys.ring()
-    from draincheck.explorer.tracer import Tracer
+    from draincheck.explorer.compile.tracer import Tracer
 
     tracer = Tracer(check.model)
     initial = check.model.initial_states()[0]

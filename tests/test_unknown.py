@@ -8,17 +8,17 @@ from functools import cache
 from typing import Any, ClassVar
 
 import pytest
-from draincheck.explorer import batch
-from draincheck.explorer.batch import verify_all
-from draincheck.explorer.report import document, legend
-from draincheck.explorer.store import Store
-from draincheck.explorer.tracer import trace
-from draincheck.explorer.verify import Row, Verdict, decide, verify, weigh
-from draincheck.models.features import lacking
-from draincheck.models.profile import KNOBS, MODELLED, Profile, Setting, catalogue, load_profile
-from draincheck.models.scenario import SCENARIOS, Scenario
-from draincheck.properties.cases import Case, drain_case
-from draincheck.properties.unknown import MOST_SETTINGS, matters, other_values, untried
+from draincheck.explorer.commands.report import document, legend
+from draincheck.explorer.compile.tracer import trace
+from draincheck.explorer.verdicts import batch
+from draincheck.explorer.verdicts.batch import verify_all
+from draincheck.explorer.verdicts.store import Store
+from draincheck.explorer.verdicts.verify import Row, Verdict, decide, verify, weigh
+from draincheck.models.catalogue.profile import KNOBS, MODELLED, Profile, Setting, catalogue, load_profile
+from draincheck.models.drain.features import lacking
+from draincheck.models.drain.scenario import SCENARIOS, Scenario
+from draincheck.properties.drain.cases import Case, drain_case
+from draincheck.properties.drain.unknown import MOST_SETTINGS, matters, other_values, untried
 from draincheck.protocol.language import machinery
 from draincheck.protocol.roles.knobs import Knobs
 
@@ -197,7 +197,7 @@ def test_a_knob_that_does_not_matter_is_looked_at_by_no_step_and_no_property(
             case = drain_case(replace(base, settings=settings), small(scenario))
             models.append([[each.name for each in asked.check.model.actions] for asked in questions(case)])
         assert models[0] == models[1]
-        monkeypatch.setattr("draincheck.models.profile.Knobs", Watched)
+        monkeypatch.setattr("draincheck.models.catalogue.profile.Knobs", Watched)
         Watched.looked_at.clear()
         asked = drain_case(base, small(scenario)).untimed.check
         Watched.looked_at.clear()  # what steps there are has been compared

@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from draincheck.explorer.verify import Row, Verdict, exit_code, verify
-from draincheck.models.profile import Profile, Setting, headlines, load_profile
-from draincheck.models.scenario import DEFAULT, SCENARIOS
-from draincheck.properties.cases import drain_case, reference_case, scenario_with
+from draincheck.explorer.verdicts.verify import Row, Verdict, exit_code, verify
+from draincheck.models.catalogue.profile import Profile, Setting, headlines, load_profile
+from draincheck.models.drain.scenario import DEFAULT, SCENARIOS
+from draincheck.properties.drain.cases import drain_case, reference_case, scenario_with
 
 CORRUPTS, LEAKS, DELAYS = Verdict.CORRUPTS, Verdict.LEAKS, Verdict.DELAYS
 CONDITIONAL, SAFE = Verdict.CONDITIONAL, Verdict.SAFE
@@ -271,8 +271,8 @@ def test_every_hold_ends_in_every_fair_run_where_the_timer_is_long_enough() -> N
 
 
 def test_a_backend_that_transfers_nothing_is_asked_about_nothing_else() -> None:
-    from draincheck.models.profile import ProfileError
-    from draincheck.properties.cases import cases_of
+    from draincheck.models.catalogue.profile import ProfileError
+    from draincheck.properties.drain.cases import cases_of
 
     (case,) = cases_of("sglang-0.5.23-fake", list(SCENARIOS))
     assert case.scenario == "abort" and verify(case).verdict is SAFE

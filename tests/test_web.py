@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from draincheck.explorer import sources, web
-from draincheck.explorer.cli import main
+from draincheck.explorer.commands.cli import main
+from draincheck.explorer.operators import sources
+from draincheck.explorer.terminal import web
 
 TEXT = b'sglang:decode_deferred_kv_release_total{outcome="drained"} 9\n'
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from draincheck.explorer.search import search
-from draincheck.properties.check import Check
+from draincheck.explorer.search.search import search
 from draincheck.protocol.language import (
     AccessFault,
     DeclarationError,
@@ -20,6 +19,7 @@ from draincheck.protocol.language import (
     require_language,
     require_methods,
 )
+from draincheck.protocol.language.check import Check
 from draincheck.protocol.language.sources import syntax_of
 from world import World, model_of
 
@@ -31,8 +31,8 @@ from enum import Enum, IntEnum
 from fractions import Fraction
 
 import numpy
-from draincheck.models.model import Model
-from draincheck.properties.property import claim, invariant, probe
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import claim, invariant, probe
 from draincheck.protocol.language import *
 from world import Note, Thing, World
 

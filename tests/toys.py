@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from draincheck.models.model import Model
-from draincheck.properties.check import Check
-from draincheck.properties.property import Promise, claim, invariant, probe
 from draincheck.protocol.language import (
     NONE,
     Faults,
@@ -25,6 +22,9 @@ from draincheck.protocol.language import (
     require,
     upto,
 )
+from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.model import Model
+from draincheck.protocol.language.property import Promise, claim, invariant, probe
 
 
 class Node(Index):

@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from draincheck.models.model import Model
-from draincheck.protocol.language import (
-    Index,
-    Message,
-    State,
-    channel,
-    field,
-    flag,
-    ghost,
-    maybe,
-    part,
-    upto,
-)
+from draincheck.protocol.language import Index, Message, State, channel, field, flag, ghost, maybe, part, upto
+from draincheck.protocol.language.model import Model
 
 
 class Thing(Index):

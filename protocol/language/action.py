@@ -69,7 +69,7 @@ def _said(error: Exception) -> str:
 def _place_of(error: BaseException) -> str:
     """`models/lock.py:12: `: the line of the model's own code that an error comes from, if there is one."""
     package, _, _ = __name__.partition(".protocol.")
-    ours = (f"{package}.protocol.language.", f"{package}.explorer.", f"{package}.properties.property")
+    ours = (f"{package}.protocol.language.", f"{package}.explorer.")
     place, trace = "", error.__traceback__
     while trace:
         if not str(trace.tb_frame.f_globals.get("__name__")).startswith(ours):

@@ -44,7 +44,7 @@ class Index(int):
 
 
 class Symbolic:
-    """Base of the values that stand for numbers while a function is traced (explorer/expression.py)."""
+    """Base of the values that stand for numbers while a function is traced (explorer/compile/expression.py)."""
 
     __slots__ = ()
 

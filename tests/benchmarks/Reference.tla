@@ -1,5 +1,5 @@
 ------------------------------ MODULE Reference ------------------------------
-(* The untimed reference model (models/reference.py) for TLC, step for step. *)
+(* The untimed reference model (models/small/reference.py) for TLC, step for step. *)
 (* Rooms, ranks, chunks and slots count from 1; 0 stands for none.           *)
 EXTENDS Naturals, FiniteSets
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import time
 
-from draincheck.explorer.proofs import ANY, prove_endless
-from draincheck.explorer.symbolic import Symbolic
-from draincheck.explorer.unrolling import Bounds, bounded_check, induction
-from draincheck.models.profile import load_profile
-from draincheck.properties.cases import cases_of, reference_case
-from draincheck.properties.check import Check
-from draincheck.properties.safety import no_late_write
+from draincheck.explorer.proofs.symbolic import Symbolic
+from draincheck.explorer.proofs.unrolling import Bounds, bounded_check, induction
+from draincheck.explorer.verdicts.proofs import ANY, prove_endless
+from draincheck.models.catalogue.profile import load_profile
+from draincheck.properties.drain.cases import cases_of, reference_case
+from draincheck.properties.drain.safety import no_late_write
+from draincheck.protocol.language.check import Check
 from rich.console import Console
 from rich.table import Table
 

@@ -19,10 +19,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from draincheck.explorer.search import compile_check
-from draincheck.explorer.swarm import Plan, Scheduler, simulate
-from draincheck.properties.cases import cases_of, reference_case
-from draincheck.properties.check import Check
+from draincheck.explorer.search.search import compile_check
+from draincheck.explorer.walks.swarm import Plan, Scheduler, simulate
+from draincheck.properties.drain.cases import cases_of, reference_case
+from draincheck.protocol.language.check import Check
 from rich.console import Console
 from rich.table import Table
 from tlc_peer import check, find_jar

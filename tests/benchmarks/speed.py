@@ -41,8 +41,8 @@ class Measured:
 
 def search_reference(timer: int | None) -> None:
     """Runs our search and prints what it took as JSON. Called in a process of its own."""
-    from draincheck.explorer.search import search
-    from draincheck.properties.cases import reference_case
+    from draincheck.explorer.search.search import search
+    from draincheck.properties.drain.cases import reference_case
 
     case = reference_case(timer)
     question = case.untimed if case.timed is None else case.timed

@@ -1,0 +1,1 @@
+"""From functions to guarded commands, and from these to machine code over packed states."""

@@ -1,0 +1,1 @@
+"""The commands of operators: pool, metrics, hold, cost and risk."""

@@ -1,0 +1,1 @@
+"""Exhaustive search: loops, visited states, promises, memory, and what is executed again."""

@@ -1,0 +1,1 @@
+"""How commands end, are interrupted, and print; what comes from the web."""

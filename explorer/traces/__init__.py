@@ -1,0 +1,1 @@
+"""Traces: executed, saved, and drawn in each format."""

@@ -1,0 +1,1 @@
+"""Random runs: walks, swarms, Hypothesis machines, and how a failing run is made short."""

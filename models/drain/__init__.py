@@ -1,0 +1,1 @@
+"""The protocol under a profile and a scenario, closed."""

@@ -1,0 +1,1 @@
+"""What is taken away from a release again: its fixes, and the known bugs."""

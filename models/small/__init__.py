@@ -1,0 +1,1 @@
+"""Small models: the reference model, and the hold in integer time."""

@@ -1,0 +1,1 @@
+"""What a hold costs a deployment, and what it is worth."""

@@ -1,0 +1,1 @@
+"""The properties of the drain, its cases, and what relates its runs."""

@@ -1,0 +1,1 @@
+"""How long a hold must be: terms, answers, theorem."""
