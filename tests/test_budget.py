@@ -17,7 +17,8 @@ from draincheck.explorer.search.budget import UNKNOWN, available_address_space, 
 from draincheck.explorer.search.partition import Partition
 from draincheck.explorer.search.search import search
 from draincheck.explorer.verdicts.verify import Verdict, exit_code, verify
-from draincheck.properties.drain.cases import cases_of, reference_case
+from draincheck.properties.drain.cases import cases_of
+from draincheck.properties.small import reference_case
 
 GIB = 1 << 30
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="what is read are files of Linux")

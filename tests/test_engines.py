@@ -13,8 +13,8 @@ from draincheck.explorer.search.search import compile_check, search
 from draincheck.explorer.traces.trace import follow
 from draincheck.models.catalogue.profile import headlines, load_profile
 from draincheck.models.drain.scenario import DEFAULT
+from draincheck.models.small import reference as reference_properties
 from draincheck.models.small.reference import reference
-from draincheck.properties import reference as reference_properties
 from draincheck.properties.drain.cases import drain_case, scenario_with
 from draincheck.protocol.language import Faults
 from draincheck.protocol.language.check import Check

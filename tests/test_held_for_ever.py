@@ -14,7 +14,8 @@ from draincheck.explorer.verdicts.results import result_of, row_of
 from draincheck.explorer.verdicts.verify import Row, Verdict, exit_code, verify
 from draincheck.models.catalogue.profile import load_profile
 from draincheck.models.drain.scenario import SCENARIOS, Scenario
-from draincheck.properties.drain.cases import Case, drain_case
+from draincheck.properties.case import Case
+from draincheck.properties.drain.cases import drain_case
 from draincheck.properties.drain.progress import Kept, kept_by_holds
 from draincheck.protocol.roles.steps import Life
 

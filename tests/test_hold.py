@@ -20,7 +20,7 @@ from draincheck.explorer.search.search import compile_check, search
 from draincheck.explorer.traces.trace import follow, violation_trace
 from draincheck.explorer.verdicts.verify import EXPLANATION, Verdict
 from draincheck.models.catalogue.profile import load_profile
-from draincheck.models.small.timed_hold import HoldBounds, timed_hold
+from draincheck.models.small.timed_hold import HoldBounds, timed_hold, timed_hold_check
 from draincheck.properties.drain.cases import drain_case, scenario_with
 from draincheck.properties.drain.safety import no_late_write
 from draincheck.properties.hold.inequality import (
@@ -40,7 +40,6 @@ from draincheck.properties.hold.inequality import (
 )
 from draincheck.properties.hold.solver import Answer, Finding, decide
 from draincheck.properties.hold.theorem import Chunk, Claim, Obligation, discharge, obligations, prove
-from draincheck.properties.timed_hold import timed_hold_check
 from draincheck.protocol.language import DeclarationError
 from draincheck.protocol.language.check import Check
 from hypothesis import example, given, settings

@@ -135,7 +135,7 @@ if sys.argv[3] == "before":
     edit()
 from draincheck.explorer.kept.entries import Entries
 from draincheck.explorer.kept.identity import key_of
-from draincheck.properties.drain.cases import reference_case
+from draincheck.properties.small import reference_case
 keys = [key_of(reference_case())]
 kept = Entries(root, "result", "json", 1000)
 kept.write("0" * 64, b"1")

@@ -36,10 +36,12 @@ from draincheck.explorer.walks.pace import DRAWS, Pace, pick_of, possible_steps
 from draincheck.explorer.walks.thin import thinned
 from draincheck.explorer.walks.walk import Walk
 from draincheck.models.drain.scenario import SCENARIOS
+from draincheck.models.small import reference as reference_properties
 from draincheck.models.small.reference import reference
-from draincheck.properties import reference as reference_properties
-from draincheck.properties.drain.cases import Question, cases_of, reference_case
+from draincheck.properties.case import Question
+from draincheck.properties.drain.cases import cases_of
 from draincheck.properties.drain.given_back import all_given_back
+from draincheck.properties.small import reference_case
 from draincheck.protocol.language import DeclarationError, Faults, action
 from draincheck.protocol.language.check import Check
 from draincheck.protocol.language.model import Model

@@ -23,13 +23,14 @@ from draincheck.explorer.traces.render_mermaid import mermaid
 from draincheck.explorer.traces.render_terminal import terminal_text
 from draincheck.explorer.traces.storage import TraceFileError
 from draincheck.explorer.traces.trace import ReplayError, Trace, follow, promise_trace
-from draincheck.explorer.verdicts import verify as verify_module
 from draincheck.explorer.verdicts.results import result_of
 from draincheck.explorer.verdicts.verify import CaseInterrupted, Verdict, exit_code, verify
 from draincheck.models.catalogue.profile import load_profile
 from draincheck.models.drain.scenario import SCENARIOS
 from draincheck.models.small.reference import Phase, reference
-from draincheck.properties.drain.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
+from draincheck.properties.case import Case, Question
+from draincheck.properties.drain.cases import cases_of, drain_case, scenario_with
+from draincheck.properties.small import reference_case
 from draincheck.protocol.language import (
     Action,
     DeclarationError,
@@ -44,7 +45,7 @@ from draincheck.protocol.language import (
 )
 from draincheck.protocol.language.check import Check
 from draincheck.protocol.language.model import Model, Step, Values
-from draincheck.protocol.language.property import Promise, claim, invariant, promise
+from draincheck.protocol.language.property import Kind, Promise, claim, invariant, promise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -267,7 +268,7 @@ def test_a_cycle_visits_all_that_fairness_asks_for() -> None:
 
 
 def hold_ends(q: int) -> Promise:
-    return Promise(f"hold_{q}_ends", "The hold ends.", lambda s: s.phase[q] == Phase.HELD)
+    return Promise(f"hold_{q}_ends", "The hold ends.", lambda s: s.phase[q] == Phase.HELD, Kind.LEAK)
 
 
 @pytest.mark.parametrize("timer", [None, 1])
@@ -529,21 +530,20 @@ def test_a_broken_promise_is_a_leak() -> None:
     assert (found["verdict"], found["unfair"]) == ("LEAKS", ["abort", "drop_ack"])
 
 
-def test_a_promise_may_be_one_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_module, "DELAYS", frozenset({"hold_0_ends"}))
-    row = verify(promise_case(hold_ends(0), fair=STRICT))
+def test_a_promise_may_be_one_of_time_or_of_nothing_known() -> None:
+    row = verify(promise_case(replace(hold_ends(0), kind=Kind.RULE), fair=STRICT))
+    assert [(each.verdict, each.subject) for each in row.findings] == [(Verdict.VIOLATED, "hold_0_ends")]
+    row = verify(promise_case(replace(hold_ends(0), kind=Kind.DELAY), fair=STRICT))
     assert [(each.verdict, each.subject) for each in row.findings] == [(Verdict.DELAYS, "hold_0_ends")]
 
 
-def test_a_property_may_be_a_leak_and_does_not_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    @invariant
+def test_a_property_may_be_a_leak_and_does_not_end_the_search() -> None:
+    @invariant(kind=Kind.LEAK)
     def is_never_held(s: Any) -> None:
         """Nothing is held."""
         for q in range(2):
             claim(s.phase[q] != Phase.HELD, "the room is not held", q=q)
 
-    monkeypatch.setattr(verify_module, "LEAKS", frozenset({"is_never_held"}))
-    monkeypatch.setattr(verify_module, "LOSSLESS", frozenset({"is_never_held"}))
     case = promise_case(ticks=1)
     assert case.timed is not None
     question = replace(case.untimed, check=replace(case.untimed.check, properties=(is_never_held,)))

@@ -32,7 +32,7 @@ from draincheck.explorer.verdicts.proofs import (
 from draincheck.models.catalogue.profile import Profile, Setting, catalogue, load_profile
 from draincheck.models.drain.endless import endless_model
 from draincheck.models.drain.story import ENVIRONMENT
-from draincheck.properties.drain.cases import Question
+from draincheck.properties.case import Question
 from draincheck.properties.drain.lemmas import GOALS, LEMMAS
 from draincheck.protocol.language import (
     DeclarationError,

@@ -11,7 +11,7 @@ from draincheck.explorer.proofs.unrolling import Bounds
 from draincheck.explorer.search.liveness import decide_promises
 from draincheck.explorer.search.search import search
 from draincheck.explorer.verdicts.proofs import Method, Verdict, prove_bounded, prove_by_induction
-from draincheck.properties.drain.cases import Question
+from draincheck.properties.case import Question
 from random_models import Drawn, draw
 
 SEEDS = (0, 1, 2, 3, 5, 49)

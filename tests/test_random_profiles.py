@@ -12,7 +12,8 @@ from draincheck.explorer.search.search import Limits, search
 from draincheck.explorer.verdicts.verify import Verdict, verify
 from draincheck.models.catalogue.profile import KNOBS, MODELLED, Profile, Setting, load_profile
 from draincheck.models.drain.scenario import SCENARIOS, Scenario
-from draincheck.properties.drain.cases import Question, drain_case, misfit
+from draincheck.properties.case import Question
+from draincheck.properties.drain.cases import drain_case, misfit
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from test_symbolic import random_states, successors_by_z3

@@ -21,8 +21,7 @@ from draincheck.explorer.traces.render_itf import itf
 from draincheck.explorer.traces.render_mermaid import LIMIT, MermaidLimitError, escape, mermaid
 from draincheck.explorer.traces.render_terminal import terminal, terminal_text
 from draincheck.explorer.traces.trace import Arrow, Change, Trace, TraceStep, rerun, violation_trace
-from draincheck.models.small.reference import reference
-from draincheck.properties.reference import no_late_write
+from draincheck.models.small.reference import no_late_write, reference
 from draincheck.protocol.language.model import SlotView
 from draincheck.protocol.language.property import Violation
 from rich.console import Console

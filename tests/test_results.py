@@ -37,7 +37,9 @@ from draincheck.explorer.verdicts.verify import Row, Run, Verdict, decide, exit_
 from draincheck.models.catalogue.profile import KNOBS, MODELLED, catalogue, load_profile
 from draincheck.models.drain.scenario import ENDS, EVENTS, SCENARIOS, Scenario
 from draincheck.models.mutants.known_bugs import cells_of, known_bugs
-from draincheck.properties.drain.cases import Case, Question, cases_of, drain_case, reference_case, scenario_with
+from draincheck.properties.case import Case, Question
+from draincheck.properties.drain.cases import cases_of, drain_case, scenario_with
+from draincheck.properties.small import reference_case
 from draincheck.protocol import loaded
 from draincheck.protocol.language import DeclarationError, DraincheckError, require
 from draincheck.protocol.loaded import FLOORS

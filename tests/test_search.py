@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,13 +17,14 @@ from draincheck.explorer.search.partition import Partition
 from draincheck.explorer.search.search import Limits, Progress, SearchInterrupted, compile_check, never_fired, search
 from draincheck.explorer.traces.render_terminal import terminal_text
 from draincheck.explorer.verdicts.verify import Verdict, exit_code, verify
+from draincheck.models.small import reference as reference_properties
 from draincheck.models.small.reference import reference
-from draincheck.properties import reference as reference_properties
-from draincheck.properties.drain.cases import DELAYS, Case, Question, reference_case
+from draincheck.properties.case import Case, Question
+from draincheck.properties.small import reference_case
 from draincheck.protocol.language import DeclarationError, DomainFault, Index, State, action, field, flag, require, upto
 from draincheck.protocol.language.check import Check
 from draincheck.protocol.language.model import Model
-from draincheck.protocol.language.property import Property, claim, invariant, probe
+from draincheck.protocol.language.property import Kind, Property, claim, invariant, probe
 
 
 class Step(Index):
@@ -123,7 +125,7 @@ def test_a_deadlock_does_not_hide_a_violation_behind_it() -> None:
     found = search(Check(model, ()))
     assert found.deadlock is not None and found.path_to(found.deadlock)[-1] == (8,)
     row = verify(Case("walk", "t", Question(Check(model, (not_nine,)), (), {}), None, ""))
-    assert row.verdict is Verdict.CORRUPTS and row.trace is not None and len(row.trace) == 7
+    assert row.verdict is Verdict.VIOLATED and row.trace is not None and len(row.trace) == 7
 
 
 def test_a_declared_terminal_state_is_no_deadlock() -> None:
@@ -150,7 +152,7 @@ def test_a_fault_does_not_hide_the_violation_before_it(count_all: bool) -> None:
     found = search(check, until=())
     assert found.faulty is not None and len(found.path_to(found.violated["not_four"])) == 5
     row = verify(Case("walk", "t", Question(check, (), {}), None, "", count_all=count_all))
-    assert row.verdict is Verdict.CORRUPTS and exit_code([row]) == 1
+    assert row.verdict is Verdict.VIOLATED and exit_code([row]) == 1
     assert [(trace.kind, trace.subject) for trace in row.traces] == [
         ("violation", "not_four"),
         ("fault", "no_fault"),
@@ -192,7 +194,7 @@ def test_a_question_that_asks_nothing_is_no_pass(
 
 def test_a_doubt_of_an_earlier_search_is_not_forgotten() -> None:
     """It is about the search without the timer; the later one, which finds something else, has none."""
-    delay = Property(next(iter(DELAYS)), "The walker does not come to four.", not_four.function)
+    delay = replace(not_four, kind=Kind.DELAY)
     check = Check(walk(forward, terminal=at_seven), (not_four,), (moved,))
     idle = Check(walk(forward, sleep, terminal=at_seven), (delay,), (moved,))
     case = Case("walk", "t", Question(idle, ("moved",), {}), Question(check, ("moved",), {}), "")
@@ -356,7 +358,7 @@ def test_the_initial_state_may_violate_a_property(count_all: bool) -> None:
     question = Question(Check(walk(forward, terminal=at_seven), (starts_elsewhere,)), (), {})
     whole = Case(profile="walk", scenario="t", untimed=question, timed=None, witness="", count_all=count_all)
     row = verify(whole)
-    assert row.verdict is Verdict.CORRUPTS and row.trace is not None and len(row.trace) == 0
+    assert row.verdict is Verdict.VIOLATED and row.trace is not None and len(row.trace) == 0
     assert "starts_elsewhere" in terminal_text(row.trace)
 
 

@@ -18,7 +18,8 @@ from draincheck.models.catalogue.profile import load_profile
 from draincheck.models.drain.closed import APART, ONE_STEP, STATUS_UPDATE
 from draincheck.models.drain.endless import endless_model
 from draincheck.models.drain.scenario import SCENARIOS
-from draincheck.properties.drain.cases import drain_case, reference_case
+from draincheck.properties.drain.cases import drain_case
+from draincheck.properties.small import reference_case
 
 OLDEST, NEWEST = "sglang-0.5.18-mooncake", "sglang-0.5.23-mooncake"
 

@@ -22,9 +22,10 @@ from draincheck.explorer.traces.trace import follow
 from draincheck.explorer.verdicts.verify import Verdict
 from draincheck.explorer.walks import swarm as module
 from draincheck.explorer.walks.swarm import Plan, Scheduler, Sighting, Simulation, simulate
+from draincheck.models.small import reference as reference_properties
 from draincheck.models.small.reference import reference
-from draincheck.properties import reference as reference_properties
-from draincheck.properties.drain.cases import Question, cases_of
+from draincheck.properties.case import Question
+from draincheck.properties.drain.cases import cases_of
 from draincheck.protocol.language import DeclarationError, DomainFault, Faults, State, action, require, upto
 from draincheck.protocol.language import field as cell
 from draincheck.protocol.language.check import Check

@@ -17,7 +17,8 @@ from draincheck.explorer.verdicts.verify import Row, Verdict, decide, verify, we
 from draincheck.models.catalogue.profile import KNOBS, MODELLED, Profile, Setting, catalogue, load_profile
 from draincheck.models.drain.features import lacking
 from draincheck.models.drain.scenario import SCENARIOS, Scenario
-from draincheck.properties.drain.cases import Case, drain_case
+from draincheck.properties.case import Case
+from draincheck.properties.drain.cases import drain_case
 from draincheck.properties.drain.unknown import MOST_SETTINGS, matters, other_values, untried
 from draincheck.protocol.language import machinery
 from draincheck.protocol.roles.knobs import Knobs

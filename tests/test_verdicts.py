@@ -9,7 +9,8 @@ import pytest
 from draincheck.explorer.verdicts.verify import Row, Verdict, exit_code, verify
 from draincheck.models.catalogue.profile import Profile, Setting, headlines, load_profile
 from draincheck.models.drain.scenario import DEFAULT, SCENARIOS
-from draincheck.properties.drain.cases import drain_case, reference_case, scenario_with
+from draincheck.properties.drain.cases import drain_case, scenario_with
+from draincheck.properties.small import reference_case
 
 CORRUPTS, LEAKS, DELAYS = Verdict.CORRUPTS, Verdict.LEAKS, Verdict.DELAYS
 CONDITIONAL, SAFE = Verdict.CONDITIONAL, Verdict.SAFE

@@ -29,7 +29,7 @@ from .size_options import size_options
 from .store_options import say_what_is_not_kept, store_of, store_options
 
 if TYPE_CHECKING:
-    from ...properties.drain.cases import Case
+    from ...properties.case import Case
     from ..search.search import Limits, Progress
     from ..traces.trace import Trace
     from ..verdicts.batch import Batch, Status
@@ -183,7 +183,8 @@ def _cases(
     no_timer: bool,
 ) -> list[Case]:
     from ...models.catalogue.profile import headlines
-    from ...properties.drain.cases import cases_of, reference_case
+    from ...properties.drain.cases import cases_of
+    from ...properties.small import reference_case
 
     if timer is not None and set(profiles) != {"reference"}:
         raise click.UsageError("--timer belongs to the reference model; profiles take --no-timer")

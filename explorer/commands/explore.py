@@ -15,7 +15,7 @@ from ..terminal.console import echo_text, note, print_document
 from .size_options import size_options
 
 if TYPE_CHECKING:
-    from ...properties.drain.cases import Question
+    from ...properties.case import Question
     from ..walks.failure import Failure
     from ..walks.walk import Walk
 
@@ -134,7 +134,8 @@ def _question(
     """What is asked, and what it takes for knobs that are unknown."""
     from ...models.catalogue.profile import load_profile
     from ...models.drain.scenario import LARGEST_POOL
-    from ...properties.drain.cases import drain_case, reference_case, scenario_with
+    from ...properties.drain.cases import drain_case, scenario_with
+    from ...properties.small import reference_case
 
     if profile == "reference":
         if sizes or long or timer != "off":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ...models.catalogue.profile import Profile
-    from ...properties.drain.cases import Question
+    from ...properties.case import Question
     from ...protocol.language.property import Property
     from ..verdicts.proofs import Result
 
@@ -195,7 +195,8 @@ def _assumed(profile: Profile, scenarios: Sequence[str]) -> dict[str, object]:
 
 def _questions(profile: Profile | None, scenarios: Sequence[str]) -> list[Question]:
     """What is asked of the scenarios of a profile, or of the reference model without one."""
-    from ...properties.drain.cases import drain_case, reference_case, scenario_with
+    from ...properties.drain.cases import drain_case, scenario_with
+    from ...properties.small import reference_case
 
     if profile is None:
         if scenarios:

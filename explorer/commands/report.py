@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,7 @@ VERSION = 1
 
 STYLE: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "bold red",
+    Verdict.VIOLATED: "bold red",
     Verdict.LEAKS: "bold magenta",
     Verdict.DELAYS: "dark_orange",
     Verdict.CONDITIONAL: "yellow",
@@ -233,9 +235,7 @@ def _held(held: Held | None) -> dict[str, Any] | None:
     if held is None:
         return None
     return {
-        "slots": held.kept.slots,
-        "pool": held.kept.pool,
-        "buffers": held.kept.buffers,
+        **asdict(cast(Any, held.kept)),
         "trace": [step.label for step in held.trace.steps],
     }
 

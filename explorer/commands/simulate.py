@@ -14,7 +14,7 @@ from ..terminal.console import echo, echo_lines, note, print_document, print_wid
 from .size_options import size_options
 
 if TYPE_CHECKING:
-    from ...properties.drain.cases import Case, Question
+    from ...properties.case import Case, Question
     from ..verdicts.verify import Verdict
     from ..walks.swarm import Plan, Simulation
     from .simulation_report import Walked
@@ -111,7 +111,8 @@ def _cases(
 ) -> list[Case]:
     from ...models.catalogue.profile import headlines
     from ...models.drain.scenario import SCENARIOS
-    from ...properties.drain.cases import cases_of, reference_case
+    from ...properties.drain.cases import cases_of
+    from ...properties.small import reference_case
 
     if timer is not None and set(profiles) != {"reference"}:
         raise click.UsageError("--timer belongs to the reference model; profiles take --release-timer")

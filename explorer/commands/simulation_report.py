@@ -9,13 +9,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ...properties.drain.cases import WEAKNESSES, Question
+from ...properties.case import Question
 from ...protocol.language.model import Values
 from ...protocol.language.property import Property
 from ..search.search import compile_check
 from ..terminal.console import text_cell
 from ..traces.trace import Trace, deadlock_trace, follow, violation_trace
-from ..verdicts.verify import EXPLANATION, LOSSLESS, Finding, Verdict, Weakness, class_of
+from ..verdicts.verify import EXPLANATION, Finding, Verdict, Weakness, class_of, losing, weaknesses_of
 from ..walks.shorten import shorten
 from ..walks.swarm import Plan, Sighting, Simulation, simulate
 from .report import STYLE
@@ -63,7 +63,7 @@ def walk(
     progress: Callable[[Simulation], None] | None = None,
 ) -> Walked:
     """Simulates a question; a loss of memory counts as `lost`, and ends it. Raises DraincheckError."""
-    until = {each.name for each in question.check.properties} - LOSSLESS
+    until = losing(question.check)
     simulation = simulate(compile_check(question.check), plan, until=until, progress=progress)
     check, properties = question.check, {each.name: each for each in question.check.properties}
     traces = {
@@ -78,11 +78,11 @@ def walk(
         simulation,
         tuple(
             sorted(
-                (each for each in findings if each.subject not in WEAKNESSES),
+                (each for each in findings if each.subject not in weaknesses_of(check)),
                 key=lambda each: order.index(each.verdict),
             )
         ),
-        tuple(Weakness(name, trace) for name, trace in traces.items() if name in WEAKNESSES),
+        tuple(Weakness(name, trace) for name, trace in traces.items() if name in weaknesses_of(check)),
         _deadlock(question, simulation),
         assumed or {},
     )

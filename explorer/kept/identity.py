@@ -19,7 +19,7 @@ from importlib.metadata import version
 from types import FunctionType
 from typing import Any, cast
 
-from ...properties.drain.cases import Case, Question
+from ...properties.case import Case, Question
 from ...protocol.language.model import Model
 from ...protocol.loaded import PACKAGE, code_files, unchanged
 

@@ -68,7 +68,7 @@ def _making(source: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     if source["kind"] == "reference":
         question = "untimed" if source["ticks"] is None else "timed"
         making = f"check = reference_case({source['ticks']!r}).{question}.check"
-        return ["from draincheck.properties.drain.cases import reference_case"], [making]
+        return ["from draincheck.properties.small import reference_case"], [making]
     arguments = _by_name(source)
     if arguments:
         question = QUESTIONS[Timer(source["timer"])]

@@ -14,8 +14,10 @@ from ...models.catalogue.profile import parse_profile
 from ...models.drain.circumstances import Timer
 from ...models.drain.scenario import Scenario
 from ...models.reading import read_bytes, read_text
-from ...properties.drain.cases import Case, drain_case, reference_case
+from ...properties.case import Case
+from ...properties.drain.cases import drain_case
 from ...properties.drain.given_back import all_given_back
+from ...properties.small import reference_case
 from ...protocol.language import DraincheckError
 from ...protocol.language.check import Check
 from ...protocol.language.property import Probe, Promise, Property

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...properties.drain.cases import Case
+from ...properties.case import Case
 from ...protocol.language import DraincheckError
 from ..kept.identity import key_of
 from ..search.search import OUT_OF_MEMORY, Limits, Progress, memory_share

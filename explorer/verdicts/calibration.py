@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from ...models.catalogue.profile import Profile, load_profile
 from ...models.mutants.changes import without
 from ...models.mutants.known_bugs import Bug, cells_of, known_bugs
-from ...properties.drain.cases import Case, drain_case, scenario_with
+from ...properties.case import Case
+from ...properties.drain.cases import drain_case, scenario_with
 from ..search.search import Limits
 from .batch import Status, verify_all
 from .store import Store

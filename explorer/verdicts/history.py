@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from ...models.catalogue.profile import Profile
 from ...models.mutants.changes import Change, mutant
-from ...properties.drain.cases import WEAKNESSES, drain_case, scenario_with
+from ...properties.drain.cases import drain_case, scenario_with
 from ..search.liveness import Outcome, decide_promises
 from ..search.search import Exploration, Limits, compile_check, search
 from ..traces.trace import Trace
-from .verify import Verdict, class_of, doubts_of, failure_trace, failures
+from .verify import Verdict, class_of, doubts_of, failure_trace, failures, weaknesses_of
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,8 @@ def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - 
     with_it, kept, doubts = _explore(profiles.fixed, change, limits)
     without_it, unkept, _ = _explore(profiles.broken, change, limits)
     before, after = set(failures(with_it, kept)), set(failures(without_it, unkept))
-    found = after - before - WEAKNESSES
+    standing = weaknesses_of(without_it.check)
+    found = after - before - standing
     trace = verdict = None
     if change.property in found:
         trace = failure_trace(without_it, unkept, change.property, {})
@@ -54,7 +55,7 @@ def tell(change: Change, limits: Limits = Limits()) -> Chapter:  # noqa: B008 - 
     undecided = any(outcome.unknown for outcome in (*kept.values(), *unkept.values()))
     settled = with_it.complete and without_it.complete and not undecided and not doubts
     holds = settled and change.property not in before
-    return Chapter(change, holds, tuple(sorted(found)), verdict, trace, tuple(sorted(before & after - WEAKNESSES)))
+    return Chapter(change, holds, tuple(sorted(found)), verdict, trace, tuple(sorted(before & after - standing)))
 
 
 def _explore(

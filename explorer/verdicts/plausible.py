@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from ...properties.drain.cases import WEAKNESSES, Case, Question
-from .verify import LOSSLESS, Run, Verdict, class_of
+from ...properties.case import Case, Question
+from .verify import LOSS, Run, Verdict, class_of, losing, weaknesses_of
 
 if TYPE_CHECKING:
     from .results import Result, SavedRun
@@ -72,7 +72,7 @@ def _of_run(run: Run, question: Question) -> Iterator[str]:
     if set(run.counts) != asked or not all(0 <= count <= run.states for count in run.counts.values()):
         yield "counts that are not those of its properties and probes"
         return
-    if run.complete and not any(run.counts[each.name] for each in check.properties if each.name not in LOSSLESS):
+    if run.complete and not any(run.counts[name] for name in losing(check)):
         for name in question.required:
             if not run.counts[name]:
                 yield f"{name} was not reached"
@@ -85,7 +85,7 @@ def _of_class(run: Run, result: Result, case: Case, name: str) -> Iterator[str]:
     """The class of a run, and what it counts, against the findings."""
     check = _question(case, name).check
     failing = [each.name for each in check.properties if run.counts.get(each.name)]
-    classes = [_class_of(case, name, each) for each in failing if each not in WEAKNESSES]
+    classes = [_class_of(case, name, each) for each in failing if each not in weaknesses_of(check)]
     broken = [_class_of(case, name, each.name) for each in check.promises]
     worst = min(classes, key=_ORDER.index, default=Verdict.SAFE)
     if run.verdict is not worst and run.verdict not in broken:
@@ -113,7 +113,7 @@ def _of_findings(result: Result, case: Case, runs: dict[str, Run]) -> Iterator[s
             continue
         check = _question(case, saved.question).check
         known = {"violation": check.properties, "promise": check.promises}.get(saved.kind, ())
-        if saved.subject not in {each.name for each in known} - WEAKNESSES:
+        if saved.subject not in {each.name for each in known} - weaknesses_of(check):
             yield f"{saved.subject} as a finding"
         elif finding.verdict is not _class_of(case, saved.question, saved.subject):
             yield f"the class {finding.verdict} for {saved.subject}"
@@ -123,10 +123,10 @@ def _of_findings(result: Result, case: Case, runs: dict[str, Run]) -> Iterator[s
 
 def _of_witness(result: Result, case: Case, off: Run) -> Iterator[str]:
     """The runs that the search without the release timer gives besides: the witness, and weaknesses."""
-    lost = any(each.verdict is Verdict.CORRUPTS for each in result.findings)
+    lost = any(each.verdict in LOSS for each in result.findings)
     if bool(result.witness) is not (not lost and bool(off.counts.get(case.witness))):
         yield "its witness does not fit its counts"
-    weak = {name for name in WEAKNESSES if off.counts.get(name)}
+    weak = {name for name in weaknesses_of(case.untimed.check) if off.counts.get(name)}
     if {each.subject for each in result.weaknesses} != weak or len(result.weaknesses) != len(weak):
         yield "its weaknesses do not fit its counts"
     for kind, saved in [("witness", result.witness), *(("violation", each) for each in result.weaknesses)]:

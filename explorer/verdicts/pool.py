@@ -22,7 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
-from ...properties.drain.cases import Case
+from ...properties.case import Case
 from ...protocol.language import DraincheckError
 from ..kept.identity import key_of
 from ..search.search import OUT_OF_MEMORY, Limits, Progress

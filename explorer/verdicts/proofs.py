@@ -10,7 +10,8 @@ from enum import StrEnum
 from ...models.catalogue.profile import Profile
 from ...models.drain.endless import endless_model
 from ...models.drain.scenario import SCENARIOS
-from ...properties.drain.cases import Question, drain_case
+from ...properties.case import Question
+from ...properties.drain.cases import drain_case
 from ...properties.drain.lemmas import GOALS, LEMMAS
 from ...protocol.language import DeclarationError, EngineDisagreement, Index
 from ...protocol.language.model import Model

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from pydantic import model_validator
 
-from ...properties.drain.cases import Case, Question
+from ...properties.case import Case, Question
 from ..traces.storage import Recipe, Strict, TraceFileError, recipe_of, replay
 from ..traces.trace import Trace
 from .plausible import implausible

@@ -8,18 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ...properties.drain.cases import (
-    DELAYS,
-    HELD_FOR_EVER,
-    INEQUALITY,
-    LEAKS,
-    LEFT_TO_THE_TIMER,
-    WEAKNESSES,
-    Case,
-    Question,
-)
-from ...properties.drain.progress import Kept, kept_by_holds
+from ...properties.case import Case, Question
 from ...protocol.language.check import Check
+from ...protocol.language.property import Kind, Promise, Property
 from ..search.liveness import Outcome, decide_promises
 from ..search.search import (
     INTERRUPTED,
@@ -39,6 +30,7 @@ class Verdict(StrEnum):
     """What is known about a case; the first is the worst."""
 
     CORRUPTS = "CORRUPTS"
+    VIOLATED = "VIOLATED"
     LEAKS = "LEAKS"
     DELAYS = "DELAYS"
     CONDITIONAL = "CONDITIONAL"
@@ -46,8 +38,11 @@ class Verdict(StrEnum):
     SAFE = "SAFE"
 
 
+INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
+
 EXPLANATION: Mapping[Verdict, str] = {
     Verdict.CORRUPTS: "a property of memory fails, however long the hold: no release timer fires too early",
+    Verdict.VIOLATED: "a property or promise fails",
     Verdict.LEAKS: "no data is lost, but memory or a room number is never given back",
     Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed or a transfer given up is left to its timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}, "
@@ -56,8 +51,11 @@ EXPLANATION: Mapping[Verdict, str] = {
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
 
-LOSSLESS = DELAYS | LEAKS | WEAKNESSES
-"""Properties whose failure by itself loses no data: behind it, a search goes on."""
+LOSSLESS = frozenset({Kind.LEAK, Kind.DELAY, Kind.MEANS})
+"""What is lost is no data: behind such a failure, a search goes on."""
+
+LOSS = frozenset({Verdict.CORRUPTS, Verdict.VIOLATED})
+"""Behind such a finding nothing more is asked."""
 
 BEYOND = 2_000_000
 """Up to so many states the search goes on behind a loss of memory, to see what else fails."""
@@ -111,9 +109,9 @@ class Weakness:
 
 @dataclass(frozen=True)
 class Held:
-    """A hold that never ends if no release timer ends it: the shortest run to one, and what is kept back at its end."""
+    """What never ends if no timer ends it: the shortest run to it, and what is kept back at its end, a dataclass."""
 
-    kept: Kept
+    kept: object
     trace: Trace
 
 
@@ -219,7 +217,7 @@ def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
         return undecided(case, OUT_OF_MEMORY[1])
     deciding, findings, doubts = off, off.findings, off.doubts
     if case.timed:
-        findings = tuple(each for each in findings if each.subject != HELD_FOR_EVER)
+        findings = tuple(each for each in findings if not _ended_by_timer(case, each.subject))
     unfair = off.question.check.unfair_actions if off.question.check.promises else None
     if _may_go_on(off, findings):
         for asked, lost in ((case.patient, Verdict.CORRUPTS), (case.timed, Verdict.CONDITIONAL)):
@@ -239,7 +237,7 @@ def decide(case: Case, limits: Limits = Limits(), watch: Watch | None = None) ->
             if not findings or _worst(answer.findings) < _worst(findings):
                 deciding = answer
             findings = _together(findings, answer.findings)
-            if any(each.verdict is lost for each in answer.findings) or not _may_go_on(answer, findings):
+            if any(each.verdict in (*LOSS, lost) for each in answer.findings) or not _may_go_on(answer, findings):
                 break
     row = _row(case, findings, tuple(dict.fromkeys(doubts)), deciding, off, unfair)
     if INTERRUPTED in doubts:
@@ -278,7 +276,7 @@ def weigh(case: Case, row: Row, others: Sequence[Row]) -> Row:
 
 def _differ(one: Row, other: Row) -> bool:
     """Whether the verdicts differ. Behind a loss of memory the search ends, so what else fails is not compared."""
-    if Verdict.CORRUPTS in (one.verdict, other.verdict):
+    if LOSS & {one.verdict, other.verdict}:
         return one.verdict is not other.verdict
     return one.classes != other.classes
 
@@ -300,7 +298,7 @@ def _together(findings: Sequence[Finding], more: Sequence[Finding]) -> tuple[Fin
 
 def _may_go_on(answer: _Answer, findings: Sequence[Finding]) -> bool:
     """Whether the next search can say more: nothing is lost yet, and this one went to its end."""
-    if answer.doubts == INTERRUPTION or any(each.verdict is Verdict.CORRUPTS for each in findings):
+    if answer.doubts == INTERRUPTION or any(each.verdict in LOSS for each in findings):
         return False
     return not answer.doubts or (bool(findings) and answer.finished)
 
@@ -333,7 +331,7 @@ def _explore(
             watch(title, at)
 
     compiled = compile_check(question.check)
-    until = {each.name for each in question.check.properties} - LOSSLESS
+    until = losing(question.check)
     outcomes, interrupted = dict[str, Outcome](), True
     try:
         found = search(compiled, limits, until=() if case.count_all else until, beyond=beyond, progress=progress)
@@ -352,11 +350,31 @@ def _explore(
 def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS, *, timer: bool = True) -> Verdict:
     """The class of a property or promise that fails; `lost` is that of memory. Without a release timer (`timer`), what
     is left to it never ends."""
-    if name == LEFT_TO_THE_TIMER and not timer:
-        return Verdict.LEAKS
-    if name in DELAYS:
-        return Verdict.DELAYS
-    return Verdict.LEAKS if name in LEAKS or any(each.name == name for each in check.promises) else lost
+    asked = _asked(check)[name]
+    kind = asked.kind
+    if isinstance(asked, Property) and asked.without_timer and not timer:
+        kind = asked.without_timer
+    if kind is Kind.RULE and lost is Verdict.CORRUPTS:
+        return Verdict.VIOLATED
+    return {Kind.LEAK: Verdict.LEAKS, Kind.DELAY: Verdict.DELAYS}.get(kind, lost)
+
+
+def _asked(check: Check) -> dict[str, Property | Promise]:
+    return {each.name: each for each in (*check.properties, *check.promises)}
+
+
+def weaknesses_of(check: Check) -> frozenset[str]:
+    """Names of the properties whose failure loses nothing by itself."""
+    return frozenset(each.name for each in check.properties if each.kind is Kind.MEANS)
+
+
+def losing(check: Check) -> frozenset[str]:
+    """Names of the properties whose failure may lose data: there a search ends."""
+    return frozenset(each.name for each in check.properties if each.kind not in LOSSLESS)
+
+
+def _ended_by_timer(case: Case, name: str) -> bool:
+    return any(each.name == name and each.by_timer for each in case.untimed.check.promises)
 
 
 def failures(found: Exploration, outcomes: Mapping[str, Outcome]) -> list[str]:
@@ -387,7 +405,7 @@ def _findings(
     """What fails, each with its shortest trace, worst class first; losing memory counts as `lost`."""
     findings: list[Finding] = []
     for name in failures(found, outcomes):
-        if name in WEAKNESSES:
+        if name in weaknesses_of(found.check):
             continue
         verdict = class_of(found.check, name, lost, timer=case.timed is not None)
         findings.append(Finding(verdict, name, failure_trace(found, outcomes, name, question.source)))
@@ -396,7 +414,7 @@ def _findings(
 
 def _weaknesses(answer: _Answer) -> tuple[Weakness, ...]:
     found, source = answer.found, answer.question.source
-    names = [name for name in failures(found, {}) if name in WEAKNESSES]
+    names = [name for name in failures(found, {}) if name in weaknesses_of(found.check)]
     return tuple(Weakness(name, failure_trace(found, {}, name, source)) for name in names)
 
 
@@ -414,7 +432,7 @@ def _stuck(question: Question, found: Exploration) -> Trace | None:
 
 def doubts_of(question: Question, found: Exploration, outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
     """Why a search is no pass: it was cut short, got stuck, or did not see what it must. None if it found a loss."""
-    if found.stopped == "violation found" or (found.violated.keys() - LOSSLESS):
+    if found.stopped == "violation found" or (found.violated.keys() & losing(found.check)):
         return ()
     if found.faulty:
         return (found.stopped,)
@@ -446,7 +464,7 @@ def _row(
     unfair: tuple[str, ...] | None,
 ) -> Row:
     known = findings[0].verdict if findings else Verdict.SAFE
-    lost = any(each.verdict is Verdict.CORRUPTS for each in findings)
+    lost = any(each.verdict in LOSS for each in findings)
     elsewhere = off if off is not deciding else None
     return Row(
         profile=case.profile,
@@ -469,10 +487,12 @@ def _row(
 
 def held_of(case: Case, findings: Sequence[Finding]) -> Held | None:
     """The hold that never ends among the findings of a search with the release timer off."""
+    asked = case.untimed.check
+    costs = {each.name: each.kept for each in asked.promises if each.kept}
     for each in findings:
-        if each.subject == HELD_FOR_EVER:
+        if each.subject in costs:
             end = each.trace.steps[-1].values if each.trace.steps else each.trace.initial
-            return Held(kept_by_holds(case.untimed.check.model, end), each.trace)
+            return Held(costs[each.subject](asked.model, end), each.trace)
     return None
 
 

@@ -19,7 +19,7 @@ from hypothesis import Phase, core, seed, settings, target
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ...properties.drain.cases import Question
+from ...properties.case import Question
 from ...protocol.language.check import Check
 from .course import Course, Watch
 from .failure import Failure

@@ -24,6 +24,7 @@ from ...protocol.language import (
     upto,
 )
 from ...protocol.language.model import Model, SlotView
+from ...protocol.language.property import Kind, claim, invariant, probe
 
 
 class Room(Index):
@@ -281,3 +282,15 @@ def reference(timer: int | None = None, *, rooms: int = 2, ranks: int = 2, chunk
             "release timer": "off" if timer is None else f"{timer} ticks",
         },
     )
+
+
+@invariant(kind=Kind.MEMORY)
+def no_late_write(s: Reference) -> None:
+    """No write lands in a slot that another room owns."""
+    claim(not s.bad, "no write has landed in another room's slot", bad=s.bad)
+
+
+@probe
+def drained_while_held(s: Reference) -> int:
+    """A held room has the ack of every rank."""
+    return any(s.phase[q] == Phase.HELD and all(s.acked[q, p] for p in s.all(PrefillRank)) for q in s.all(Room))

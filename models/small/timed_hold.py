@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from ...protocol.language import DeclarationError, State, action, field, flag, ghost, ghost_code, require, upto
+from ...protocol.language.check import Check
 from ...protocol.language.model import Model, SlotView
+from ...protocol.language.property import Kind, claim, invariant
 
 LONGEST = 63
 """The largest bound of a timer, in ticks."""
@@ -237,3 +239,14 @@ def timed_hold(bounds: HoldBounds) -> Model:
         slots=slot_views,
         bounds=shown,
     )
+
+
+@invariant(kind=Kind.MEMORY)
+def no_late_write(s: TimedHold) -> None:
+    """No write of the ended request lands in slots that another request has been given."""
+    claim(not s.late, "no write has landed in the victim's slots", late=s.late)
+
+
+def timed_hold_check(bounds: HoldBounds) -> Check:
+    """The question to an engine."""
+    return Check(timed_hold(bounds), (no_late_write,))

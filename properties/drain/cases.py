@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from ...models.catalogue.profile import Profile, ProfileError, Setting, load_profile
+from ...models.catalogue.profile import Profile, ProfileError, load_profile
 from ...models.drain.circumstances import Circumstances, Timer
 from ...models.drain.closed import drain_model, setting_of, without_effect
 from ...models.drain.features import lacking
 from ...models.drain.scenario import DEFAULT, SCENARIOS, Scenario
 from ...models.drain.story import ENVIRONMENT
-from ...models.small.reference import reference
 from ...protocol.language import DeclarationError
 from ...protocol.language.check import Check
-from ...protocol.language.property import Probe, Property
-from .. import reference as reference_properties
+from ...protocol.language.property import Kind, Probe, Property
+from ..case import Case, Question
 from .progress import (
     came_to_rest,
     holds_end,
@@ -64,9 +63,6 @@ SAFETY = (
 MEANS = (acks_are_true, abort_stops_the_room, failed_rooms_stay_failed)
 """What the safety of the drain rests on."""
 
-WEAKNESSES = frozenset(each.name for each in MEANS)
-"""Properties whose failure loses nothing by itself."""
-
 PROGRESS = (
     holds_end_by_drain,
     transfers_end_without_timeout,
@@ -77,56 +73,11 @@ PROGRESS = (
 )
 """What must come to an end without a timer, asked while every timer is off."""
 
-LEAKS = frozenset({slots_come_back.name, rooms_are_forgotten.name, schedulers_survive.name})
-"""Properties whose failure loses memory or a room number for good."""
-
-DELAYS = frozenset({holds_end_by_drain.name, transfers_end_without_timeout.name, prefill_ends_without_timeout.name})
+DELAYS = frozenset(each.name for each in PROGRESS if each.kind is Kind.DELAY)
 """Properties whose failure costs time, and no data."""
-
-HELD_FOR_EVER = holds_end.name
-"""What is broken with the release timer off where no ack ends a hold. A release timer ends it."""
-
-LEFT_TO_THE_TIMER = holds_end_by_drain.name
-"""What fails where a hold is left to its release timer. Without one, such a hold never ends."""
 
 NO_STEP = "with this profile it adds no step to what can happen"
 """Why nothing is asked of an end or event."""
-
-INEQUALITY = "T_hold > t_abort_propagation + t_remaining_chunks + t_in_flight_call"
-
-
-@dataclass(frozen=True)
-class Question:
-    """A check with what must be reached for a pass to count, and data from which it can be built again."""
-
-    check: Check
-    required: tuple[str, ...]
-    source: Mapping[str, object]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A row of the verdict table: checks with the release timer off, firing late enough, and at any moment.
-
-    `timed` and `patient` are None where no hold can end by a timer.
-
-    `count_all` asks to explore on behind a violation, so that the counts are those of the whole model.
-    `assumed` names knobs that are unknown and can matter, with the value taken for them, and `alternatives` are the
-    cases with other values, as far as they are searched; `untried` says why others are not. `unasked` names properties
-    that are asked of other scenarios and not of this one, and ends and events that cannot happen, each with the reason.
-    """
-
-    profile: str
-    scenario: str
-    untimed: Question
-    timed: Question | None
-    witness: str
-    patient: Question | None = None
-    count_all: bool = False
-    assumed: Mapping[str, Setting] | None = None
-    alternatives: tuple[Case, ...] = ()
-    untried: str = ""
-    unasked: Mapping[str, str] | None = None
 
 
 def drain_case(profile: Profile, scenario: Scenario, *, prefill: Profile | None = None, timer: bool = True) -> Case:
@@ -252,24 +203,6 @@ def left_out(names: Sequence[str], scenarios: Sequence[str]) -> dict[str, list[s
     profiles = [load_profile(name) for name in names] if len(scenarios) > 1 else []
     lacks = {name: [each.name for each in profiles if lacking(each, SCENARIOS[name])] for name in scenarios}
     return {name: without for name, without in lacks.items() if without}
-
-
-def reference_case(timer: int | None = None) -> Case:
-    """The reference model, explored to its end; `timer` adds the variant whose hold ends after so many ticks."""
-
-    def question(ticks: int | None) -> Question:
-        probes = (reference_properties.drained_while_held,)
-        check = Check(reference(ticks), (reference_properties.no_late_write,), probes)
-        return Question(check, tuple(probe.name for probe in probes), {"kind": "reference", "ticks": ticks})
-
-    return Case(
-        profile="reference",
-        scenario="untimed" if timer is None else f"timed, T={timer}",
-        untimed=question(None),
-        timed=None if timer is None else question(timer),
-        witness=reference_properties.drained_while_held.name,
-        count_all=True,
-    )
 
 
 def scenario_with(name: str, sizes: Mapping[str, Any]) -> Scenario:

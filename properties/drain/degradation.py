@@ -11,7 +11,8 @@ from collections.abc import Mapping
 
 from ...models.catalogue.profile import Profile
 from ...models.drain.scenario import SCENARIOS
-from .cases import Case, drain_case, misfit
+from ..case import Case
+from .cases import drain_case, misfit
 from .safety import no_late_write
 
 PLAIN = "abort"

@@ -13,14 +13,14 @@ from typing import cast
 from ...models.drain.closed import quiet
 from ...protocol.language import NONE, Access
 from ...protocol.language.model import Model
-from ...protocol.language.property import claim, invariant, probe, promise
+from ...protocol.language.property import Kind, claim, invariant, probe, promise
 from ...protocol.roles.indices import DecodeRank, PrefillRank, Request, Room, Slot
 from ...protocol.roles.state import Drain
 from ...protocol.roles.steps import DecodeStep, Life, Poll, Sender, Status
 from ...protocol.roles.topology import partners, room_of, served
 
 
-@invariant
+@invariant(kind=Kind.DELAY, without_timer=Kind.LEAK)
 def holds_end_by_drain(s: Drain) -> None:
     """Where no send has failed, a hold ends by acks: once all is quiet, no request is held."""
     if (s.send_faults == 0) & quiet(s):
@@ -39,7 +39,7 @@ def holds_end_by_drain(s: Drain) -> None:
                         )
 
 
-@invariant
+@invariant(kind=Kind.DELAY)
 def transfers_end_without_timeout(s: Drain) -> None:
     """Nobody waits out its timeout for a transfer that prefill has given up or finished, once all is quiet."""
     if quiet(s):
@@ -65,7 +65,7 @@ def will_be_polled(s: Drain, request: int) -> int:
     return failed | succeeded
 
 
-@invariant
+@invariant(kind=Kind.DELAY)
 def prefill_ends_without_timeout(s: Drain) -> None:
     """Prefill does not wait out its timeout for a request that has ended on every decode rank, once all is quiet."""
     if quiet(s):
@@ -85,7 +85,7 @@ def prefill_ends_without_timeout(s: Drain) -> None:
             )
 
 
-@invariant
+@invariant(kind=Kind.LEAK)
 def slots_come_back(s: Drain) -> None:
     """A slot or metadata buffer whose request has ended is free once all is quiet."""
     if quiet(s):
@@ -102,7 +102,7 @@ def slots_come_back(s: Drain) -> None:
                     claim(s.row_owner[decode] != request, "its metadata buffer is free", decode=decode)
 
 
-@invariant
+@invariant(kind=Kind.LEAK)
 def rooms_are_forgotten(s: Drain) -> None:
     """Prefill keeps nothing of a room whose requests have ended at both ends, once all is quiet."""
     if quiet(s) & everything_ended(s):
@@ -145,21 +145,11 @@ def everything_ended(s: Drain) -> int:
     return ended
 
 
-@invariant
+@invariant(kind=Kind.LEAK)
 def schedulers_survive(s: Drain) -> None:
     """No decode scheduler ends by an exception: all that its rank has would be lost."""
     for decode in s.all(DecodeRank):
         claim(s.decode_step[decode] != DecodeStep.CRASHED, "the scheduler has not crashed", decode=decode)
-
-
-@promise
-def holds_end(s: Drain) -> int:
-    """Every hold ends, by acks or by its timer."""
-    held = 0
-    for decode in s.all(DecodeRank):
-        for request in s.all(Request):
-            held |= s.life[decode, request] == Life.HELD
-    return held
 
 
 @dataclass(frozen=True)
@@ -184,6 +174,16 @@ def kept_by_holds(model: Model, values: Sequence[int]) -> Kept:
         pool=s.size(DecodeRank) * s.size(Slot),
         buffers=sum(s.row_owner[decode] == request for decode, request in held),
     )
+
+
+@promise(kind=Kind.LEAK, by_timer=True, kept=kept_by_holds)
+def holds_end(s: Drain) -> int:
+    """Every hold ends, by acks or by its timer."""
+    held = 0
+    for decode in s.all(DecodeRank):
+        for request in s.all(Request):
+            held |= s.life[decode, request] == Life.HELD
+    return held
 
 
 @probe

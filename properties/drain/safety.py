@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...protocol.language import NONE
-from ...protocol.language.property import claim, invariant, probe
+from ...protocol.language.property import Kind, claim, invariant, probe
 from ...protocol.roles.indices import Chunk, DecodeRank, Owner, PrefillRank, Request, Slot
 from ...protocol.roles.nic import write_is_live
 from ...protocol.roles.state import Drain
@@ -11,7 +11,7 @@ from ...protocol.roles.steps import Life
 from ...protocol.roles.topology import partners, writers
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def no_late_write(s: Drain) -> None:
     """No write lands in a slot that another request owns."""
     for decode in s.all(DecodeRank):
@@ -26,7 +26,7 @@ def no_late_write(s: Drain) -> None:
             )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def no_late_metadata(s: Drain) -> None:
     """No metadata content lands in a buffer that another request owns."""
     for decode in s.all(DecodeRank):
@@ -39,7 +39,7 @@ def no_late_metadata(s: Drain) -> None:
         )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def reads_what_was_written_for_it(s: Drain) -> None:
     """A request that decodes finds in each of its slots what every prefill rank wrote for it."""
     for decode in s.all(DecodeRank):
@@ -58,7 +58,7 @@ def reads_what_was_written_for_it(s: Drain) -> None:
                         )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def held_within_bound(s: Drain) -> None:
     """Holds keep back what their requests were given, and no more: a slot for each chunk of each held request."""
     for decode in s.all(DecodeRank):
@@ -71,7 +71,7 @@ def held_within_bound(s: Drain) -> None:
         claim(kept <= held, "held slots are within the bound", decode=decode, kept=kept, bound=held)
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def frees_only_its_own(s: Drain) -> None:
     """A request gives back only slots that it owns, and each once."""
     for decode in s.all(DecodeRank):
@@ -83,7 +83,7 @@ def frees_only_its_own(s: Drain) -> None:
         )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def owned_once(s: Drain) -> None:
     """What a request was given is its own until it gives it back: no slot has two owners, and none is taken away."""
     for decode in s.all(DecodeRank):
@@ -99,7 +99,7 @@ def owned_once(s: Drain) -> None:
                 )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def quarantined_never_cached(s: Drain) -> None:
     """What a failed transfer has left in slots never enters the radix tree."""
     for decode in s.all(DecodeRank):
@@ -114,7 +114,7 @@ def quarantined_never_cached(s: Drain) -> None:
                 )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def copies_read_their_own(s: Drain) -> None:
     """A copy to the host tier reads only slots that no other request has got meanwhile."""
     for decode in s.all(DecodeRank):
@@ -126,13 +126,13 @@ def copies_read_their_own(s: Drain) -> None:
         )
 
 
-@invariant
+@invariant(kind=Kind.MEMORY)
 def ranks_decide_alike(s: Drain) -> None:
     """Decode's ranks, which schedule together, admit the same requests."""
     claim(not s.parted, "every rank took the same decision")
 
 
-@invariant
+@invariant(kind=Kind.MEANS)
 def acks_are_true(s: Drain) -> None:
     """When an ack is counted, no write of its prefill rank for the request is in flight, and none is launched later."""
     for decode in s.all(DecodeRank):
@@ -144,14 +144,14 @@ def acks_are_true(s: Drain) -> None:
         )
 
 
-@invariant
+@invariant(kind=Kind.MEANS)
 def failed_rooms_stay_failed(s: Drain) -> None:
     """A room that has failed on a prefill rank stays failed until it is cleared."""
     for prefill in s.all(PrefillRank):
         claim(s.revived[prefill] == NONE, "no failed room was revived", prefill=prefill, room=s.revived[prefill])
 
 
-@invariant
+@invariant(kind=Kind.MEANS)
 def abort_stops_the_room(s: Drain) -> None:
     """A prefill rank that has taken an ABORT sends no further chunk of the room; what it was sending may go on."""
     for prefill in s.all(PrefillRank):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from enum import StrEnum
+from typing import Any, cast, overload
 
 from .action import running, truth
 from .errors import DeclarationError, Disabled
-from .model import Model
+from .model import Model, Values
 from .state import Access, State
 from .whitelist import machinery
 
@@ -43,13 +44,33 @@ class Violation:
         return f"{self.conjunct} is false" + (f": {shown}" if shown else "")
 
 
+class Kind(StrEnum):
+    """What is lost where a property or promise fails."""
+
+    RULE = "rule"
+    """Nothing is said of it."""
+    MEMORY = "memory"
+    """Data: a slot is read or written by whom it does not belong to."""
+    LEAK = "leak"
+    """Something is never given back."""
+    DELAY = "delay"
+    """Time only: what could end is left to a timer."""
+    MEANS = "means"
+    """Nothing by itself, but others rest on it."""
+
+
 @dataclass(frozen=True)
 class Property:
-    """Something that must be true in every reachable state: a name, one sentence, and its claims."""
+    """Something that must be true in every reachable state: a name, one sentence, its claims, and what is lost else.
+
+    `without_timer` is what is lost where no release timer ends what the property leaves to one; None for the same.
+    """
 
     name: str
     sentence: str
     function: Callable[[Any], None]
+    kind: Kind = Kind.RULE
+    without_timer: Kind | None = None
 
     def violation(self, model: Model, values: Sequence[int]) -> Violation | None:
         """What is false in the state, by direct execution; None if the property holds."""
@@ -94,11 +115,17 @@ class Promise:
 
     It is broken by a fair run that stays in pending states for ever, and by one that ends in a pending state. The
     predicate is about whole states: where each of several things must end, each needs a promise of its own.
+
+    `kept` gives, of a state from which it is never kept, what that costs, as a dataclass. One that is kept `by_timer`
+    is no finding with the release timer off, as long as there is one.
     """
 
     name: str
     sentence: str
     function: Callable[[Any], int]
+    kind: Kind = Kind.RULE
+    by_timer: bool = False
+    kept: Callable[[Model, Values], object] | None = None
 
     def is_pending(self, model: Model, values: Sequence[int]) -> bool:
         """Whether the promise is still to be kept in the state."""
@@ -126,9 +153,22 @@ def _sentence(kind: str, function: Callable[..., object]) -> str:
     return " ".join(doc.split("\n\n")[0].split())
 
 
-def invariant(function: Callable[[Any], None]) -> Property:
-    """Declares a property: a function of the state made of claims, with one sentence as its docstring."""
-    return Property(function.__name__, _sentence("property", function), function)
+@overload
+def invariant(function: Callable[[Any], None]) -> Property: ...
+@overload
+def invariant(*, kind: Kind, without_timer: Kind | None = None) -> Callable[[Callable[[Any], None]], Property]: ...
+def invariant(
+    function: Callable[[Any], None] | None = None, *, kind: Kind = Kind.RULE, without_timer: Kind | None = None
+) -> Property | Callable[[Callable[[Any], None]], Property]:
+    """Declares a property: a function of the state made of claims, with one sentence as its docstring.
+
+    `kind` says what is lost where it fails: `@invariant(kind=Kind.LEAK)`.
+    """
+
+    def declare(function: Callable[[Any], None]) -> Property:
+        return Property(function.__name__, _sentence("property", function), function, kind, without_timer)
+
+    return declare(function) if function else declare
 
 
 def probe(function: Callable[[Any], int]) -> Probe:
@@ -136,6 +176,22 @@ def probe(function: Callable[[Any], int]) -> Probe:
     return Probe(function.__name__, _sentence("probe", function), function)
 
 
-def promise(function: Callable[[Any], int]) -> Promise:
-    """Declares a promise: a predicate of the state that no fair run satisfies for ever."""
-    return Promise(function.__name__, _sentence("promise", function), function)
+@overload
+def promise(function: Callable[[Any], int]) -> Promise: ...
+@overload
+def promise(
+    *, kind: Kind, by_timer: bool = False, kept: Callable[[Model, Values], object] | None = None
+) -> Callable[[Callable[[Any], int]], Promise]: ...
+def promise(
+    function: Callable[[Any], int] | None = None,
+    *,
+    kind: Kind = Kind.RULE,
+    by_timer: bool = False,
+    kept: Callable[[Model, Values], object] | None = None,
+) -> Promise | Callable[[Callable[[Any], int]], Promise]:
+    """Declares a promise: a predicate of the state that no fair run satisfies for ever. See Promise for the rest."""
+
+    def declare(function: Callable[[Any], int]) -> Promise:
+        return Promise(function.__name__, _sentence("promise", function), function, kind, by_timer, kept)
+
+    return declare(function) if function else declare

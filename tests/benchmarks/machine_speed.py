@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 
 from draincheck.explorer.walks.machine import state_machine
-from draincheck.properties.drain.cases import reference_case
+from draincheck.properties.small import reference_case
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule

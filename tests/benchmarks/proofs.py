@@ -15,8 +15,9 @@ from draincheck.explorer.proofs.symbolic import Symbolic
 from draincheck.explorer.proofs.unrolling import Bounds, bounded_check, induction
 from draincheck.explorer.verdicts.proofs import ANY, prove_endless
 from draincheck.models.catalogue.profile import load_profile
-from draincheck.properties.drain.cases import cases_of, reference_case
+from draincheck.properties.drain.cases import cases_of
 from draincheck.properties.drain.safety import no_late_write
+from draincheck.properties.small import reference_case
 from draincheck.protocol.language.check import Check
 from rich.console import Console
 from rich.table import Table

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from draincheck.explorer.search.search import compile_check
 from draincheck.explorer.walks.swarm import Plan, Scheduler, simulate
-from draincheck.properties.drain.cases import cases_of, reference_case
+from draincheck.properties.drain.cases import cases_of
+from draincheck.properties.small import reference_case
 from draincheck.protocol.language.check import Check
 from rich.console import Console
 from rich.table import Table

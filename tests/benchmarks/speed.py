@@ -42,7 +42,7 @@ class Measured:
 def search_reference(timer: int | None) -> None:
     """Runs our search and prints what it took as JSON. Called in a process of its own."""
     from draincheck.explorer.search.search import search
-    from draincheck.properties.drain.cases import reference_case
+    from draincheck.properties.small import reference_case
 
     case = reference_case(timer)
     question = case.untimed if case.timed is None else case.timed
