@@ -194,7 +194,7 @@ def test_a_question_that_asks_nothing_is_no_pass(
 
 def test_a_doubt_of_an_earlier_search_is_not_forgotten() -> None:
     """It is about the search without the timer; the later one, which finds something else, has none."""
-    delay = replace(not_four, kind=Kind.DELAY)
+    delay = replace(not_four, name="never_four", kind=Kind.DELAY)
     check = Check(walk(forward, terminal=at_seven), (not_four,), (moved,))
     idle = Check(walk(forward, sleep, terminal=at_seven), (delay,), (moved,))
     case = Case("walk", "t", Question(idle, ("moved",), {}), Question(check, ("moved",), {}), "")

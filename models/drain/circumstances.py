@@ -112,11 +112,15 @@ class Circumstances:
     def drains(self) -> bool:
         """Whether prefill can acknowledge a drain in a way that decode counts."""
         agree = self.decode.gen_tags == self.prefill.gen_tags
+        return bool(self.holds and self.registers and agree and self.arms)
+
+    @property
+    def arms(self) -> bool:
+        """Whether decode can come to count acks: with the tracker armed last, only where a client's abort tells it."""
         unstarted = self.ends("waiting-timeout", "restore-failure", "partial-publish")
         by_itself = unstarted or (self.scenario.send_faults and not self.poisons)
         told = self.ends("disconnect", "router-cancel", "router-drop")
-        armed = told or (self.decode.arm_order == "before" and by_itself)
-        return bool(self.holds and self.registers and agree and armed)
+        return told or (self.decode.arm_order == "before" and bool(by_itself))
 
     @property
     def writes_outlive(self) -> bool:
@@ -193,7 +197,9 @@ CONDITIONS: Mapping[Action, Callable[[Circumstances], bool]] = {
     decode_scheduler.publish_in_part: _ends("partial-publish"),
     decode_scheduler.see_node_failure: _ends("node-failure"),
     decode_scheduler.arm_tracker: lambda case: (
-        case.notifies and case.decode.hold_enabled and case.decode.arm_order != "never"
+        case.notifies
+        and case.decode.hold_enabled
+        and (case.decode.arm_order == "before" or (case.decode.arm_order == "after" and case.arms))
     ),
     decode_scheduler.send_abort: lambda case: case.notifies,
     decode_scheduler.take_failed: lambda case: case.fails,
