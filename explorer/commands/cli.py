@@ -21,11 +21,12 @@ from ..operators.operate import gate, metrics
 from ..operators.sizing import risk, size
 from ..terminal.console import echo, echo_lines, echo_text, note, print_document, print_wide, screen
 from ..terminal.ending import exit_code_of
+from .asked import REFERENCE, cases_asked
 from .explore import explore
 from .prove import prove
 from .relate import relate
 from .simulate import simulate
-from .size_options import size_options
+from .size_options import own_sizes, size_options
 from .store_options import say_what_is_not_kept, store_of, store_options
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def main() -> None:
 @click.option("--all", "everything", is_flag=True, help="Every profile of the catalogue in every scenario.")
 @click.option("--scenario", "scenarios", multiple=True, help='Only this scenario (may be repeated); "all" for all.')
 @size_options()
+@own_sizes()
 @click.option("--no-timer", is_flag=True, help="Switch the release timer off: a hold ends by acks only.")
 @click.option("--timer", type=int, help="For the reference model: the hold, in ticks.")
 @click.option("--max-states", type=int, help="Give up after so many states.")
@@ -112,6 +114,7 @@ def verify(
     rooms: int | None,
     chunks: int | None,
     slots: int | None,
+    own: tuple[tuple[str, int], ...],
     no_timer: bool,
     timer: int | None,
     max_states: int | None,
@@ -127,11 +130,13 @@ def verify(
 ) -> None:
     """Gives a verdict for each profile in each scenario, and the shortest trace of each failure.
 
-    PROFILES are names of the catalogue, paths of TOML files, or "reference" for the reference model. Without
-    any, the headline profiles of the catalogue are verified, in the default scenarios.
+    PROFILES are names of the catalogue, paths of TOML files, Python files with a model of your own (docs/own-models.md;
+    to verify a file is to run it), or "reference" for the reference model. Without any, the headline profiles of the
+    catalogue are verified, in the default scenarios.
     """
     from ...models.catalogue.profile import headlines
     from ...models.drain.scenario import SCENARIOS
+    from ...properties.own import is_own
     from ..search.search import Limits
     from ..verdicts.pool import available_cores
     from ..verdicts.verify import exit_code
@@ -147,9 +152,8 @@ def verify(
         from ...models.catalogue.profile import catalogue
 
         profiles = tuple(catalogue())
-    if (everything and not scenarios) or "all" in scenarios:
-        scenarios = tuple(SCENARIOS)
-    cases = _cases(profiles, scenarios, chosen, timer, no_timer)
+        scenarios = scenarios or ("all",)
+    cases = _cases(profiles or headlines(), scenarios, chosen, own, timer, no_timer)
     store = store_of(folder, no_store)
     if save:
         folder_for_output(save)
@@ -164,9 +168,10 @@ def verify(
         print_document(document(rows), cut)
     else:
         _print(rows, witness, traces or not everything)
-        if not scenarios and "reference" not in profiles:
+        releases = [name for name in profiles or headlines() if name != REFERENCE and not is_own(name)]
+        if releases and not scenarios:
             _print_not_asked()
-        _print_left_out(profiles or headlines(), scenarios)
+        _print_left_out(releases, tuple(SCENARIOS) if "all" in scenarios else scenarios)
     if save:
         _save(rows, save)
     say_what_is_not_kept(store)
@@ -179,26 +184,15 @@ def _cases(
     profiles: Sequence[str],
     scenarios: Sequence[str],
     sizes: dict[str, int],
+    own: Sequence[tuple[str, int]],
     timer: int | None,
     no_timer: bool,
 ) -> list[Case]:
-    from ...models.catalogue.profile import headlines
-    from ...properties.drain.cases import cases_of
-    from ...properties.small import reference_case
-
-    if timer is not None and set(profiles) != {"reference"}:
+    if timer is not None and set(profiles) != {REFERENCE}:
         raise click.UsageError("--timer belongs to the reference model; profiles take --no-timer")
     if timer is not None and no_timer:
         raise click.UsageError("--timer and --no-timer exclude each other")
-    if "reference" in profiles and (sizes or scenarios):
-        raise click.UsageError("the reference model has fixed sizes and no scenarios")
-    cases: list[Case] = []
-    for name in dict.fromkeys(profiles or headlines()):
-        if name == "reference":
-            cases.append(reference_case(timer))
-        else:
-            cases += cases_of(name, tuple(dict.fromkeys(scenarios)), timer=not no_timer, **sizes)
-    return cases
+    return cases_asked(profiles, scenarios, sizes, own, timer=not no_timer, ticks=timer)
 
 
 def _run_cases(cases: Sequence[Case], limits: Limits, jobs: int, store: Store | None) -> Batch:
@@ -278,7 +272,7 @@ def _print_not_asked() -> None:
 def _print_left_out(profiles: Sequence[str], scenarios: Sequence[str]) -> None:
     from ...properties.drain.cases import left_out
 
-    for scenario, names in left_out([name for name in profiles if name != "reference"], scenarios).items():
+    for scenario, names in left_out(profiles, scenarios).items():
         echo(f"No verdict on {scenario}, which start-up refuses or the release does not have: {', '.join(names)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import SystemRandom
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..terminal.console import echo_text, note, print_document
-from .size_options import size_options
+from .asked import cases_asked
+from .size_options import own_sizes, size_options
 
 if TYPE_CHECKING:
     from ...properties.case import Question
@@ -58,8 +59,9 @@ class Explored:
 
 @click.command()
 @click.argument("profile")
-@click.option("--scenario", default="abort", show_default=True, help="What may happen (docs/scenarios.md).")
+@click.option("--scenario", help="What may happen (docs/scenarios.md); of a Python file, the check.  [default: abort]")
 @size_options("one request's; with --aborts: all requests'")
+@own_sizes()
 @click.option(
     "--release-timer",
     type=click.Choice(("off", "late", "any")),
@@ -84,12 +86,13 @@ class Explored:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def explore(
     profile: str,
-    scenario: str,
+    scenario: str | None,
     prefill_ranks: int | None,
     decode_ranks: int | None,
     rooms: int | None,
     chunks: int | None,
     slots: int | None,
+    own: tuple[tuple[str, int], ...],
     release_timer: str,
     names: tuple[str, ...],
     without: tuple[str, ...],
@@ -103,9 +106,15 @@ def explore(
     PROFILE is as for verify, or "reference". Exit codes: 1 a property fails, 2 the input is wrong, 3 nothing was found:
     random runs decide nothing.
     """
+    from ...properties.own import is_own
+
     given = {"ranks": prefill_ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     sizes = {name: size for name, size in given.items() if size is not None}
-    asked, assumed = _question(profile, scenario, sizes, release_timer, aborts is not None)
+    if is_own(profile) or own:
+        timed = release_timer != "off" or aborts is not None
+        asked, assumed = _own_question(profile, scenario, sizes, own, timed), dict[str, object]()
+    else:
+        asked, assumed = _question(profile, scenario or "abort", sizes, release_timer, aborts is not None)
     question = _narrowed(asked, names, without)
     done = Explored(question, SystemRandom().randrange(SEEDS) if seed is None else seed, assumed)
     try:
@@ -126,6 +135,19 @@ def explore(
     if done.stopped == "interrupted":
         raise KeyboardInterrupt("interrupted; what is said is of the runs until then")
     sys.exit(1 if done.failure else 3)
+
+
+def _own_question(
+    profile: str, check: str | None, sizes: dict[str, int], own: Sequence[tuple[str, int]], timed: bool
+) -> Question:
+    """What a Python file asks, in the one check that is meant."""
+    if timed:
+        raise click.UsageError("--release-timer and --aborts belong to profiles")
+    cases = cases_asked([profile], [check] if check else [], sizes, own, timer=False)
+    if len(cases) > 1:
+        names = ", ".join(case.scenario for case in cases)
+        raise click.UsageError(f"{profile} has several checks; choose one with --scenario: {names}")
+    return cases[0].untimed
 
 
 def _question(

@@ -13,6 +13,8 @@ import click
 from ...protocol.language.errors import DraincheckError
 from ..terminal.console import echo, echo_lines, note, print_document, print_wide, screen, text_cell
 from ..verdicts.status_update import assumption, words
+from .asked import REFERENCE, cases_asked
+from .size_options import own_sizes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,6 +63,7 @@ class LemmaError(DraincheckError):
 @click.option("--property", "names", multiple=True, metavar="NAME", help="Ask only for this one (may be repeated).")
 @click.option("--depth", type=click.IntRange(0, 10**6), default=20, show_default=True, help="Steps of a run, at most.")
 @click.option("--max-seconds", type=float, default=60.0, show_default=True, help="Give up after so long, each time.")
+@own_sizes()
 @click.option("--simple-path", is_flag=True, help="In k-induction, let no state come twice in a row of states.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def prove(
@@ -73,6 +76,7 @@ def prove(
     names: tuple[str, ...],
     depth: int,
     max_seconds: float,
+    own: tuple[tuple[str, int], ...],
     simple_path: bool,
     as_json: bool,
 ) -> None:
@@ -80,13 +84,16 @@ def prove(
 
     The model lives without end: any number of room lives, chunks, generations, failing sends and victims, and for
     "any" of prefill ranks. What is proved, and under which assumptions, is in docs/proofs.md. PROFILE can also be
-    "reference". Exit codes: 0 proved, 1 violated (with a run), 2 wrong input, 3 undetermined (with steps that are in
-    the way of a proof, from a state that may be unreachable).
+    "reference", or a Python file with a model of your own, which is run. Exit codes: 0 proved, 1 violated (with a
+    run), 2 wrong input, 3 undetermined (with steps that are in the way of a proof, from a state that may be
+    unreachable).
     """
     from ...models.catalogue.profile import load_profile
+    from ...properties.own import is_own
     from ..verdicts.proofs import Method, worst
 
-    bounded = bool(scenarios) or profile == "reference"
+    free = profile == REFERENCE or is_own(profile)  # of no release
+    bounded = bool(scenarios) or free
     chosen = Method(method or ("k-induction" if bounded and file is None else "induction"))
     if bounded and (ranks or slots != 1):
         raise click.UsageError("--prefill-ranks and --slots belong to endless lives; leave --scenario out")
@@ -100,10 +107,13 @@ def prove(
     if chosen is not Method.INDUCTION and file is not None:
         raise click.UsageError("--lemmas belong to --method induction")
     lemmas = None if file is None else _own_lemmas(file)
-    loaded = None if profile == "reference" else load_profile(profile)  # once: it may come through a pipe
+    if own and not is_own(profile):
+        raise click.UsageError("--size belongs to Python files")
+    loaded = None if free else load_profile(profile)  # once: it may come through a pipe
     limits = (depth, max_seconds)
     if loaded is None or bounded:
-        results = _bounded(loaded, scenarios, chosen, lemmas or [], names, limits, simple_path)
+        questions = _free_questions(profile, scenarios, own) if loaded is None else _questions(loaded, scenarios)
+        results = _bounded(questions, chosen, lemmas or [], names, limits, simple_path)
     else:
         default = RANKS if chosen is Method.INDUCTION else RANKS[:1]
         results = _endless(loaded, ranks or default, slots, chosen, lemmas, names, limits, simple_path)
@@ -158,8 +168,7 @@ def _endless(
 
 
 def _bounded(
-    profile: Profile | None,
-    scenarios: Sequence[str],
+    questions: Sequence[Question],
     method: Any,
     lemmas: Sequence[Property],
     names: Sequence[str],
@@ -171,7 +180,7 @@ def _bounded(
 
     results: list[Result] = []
     with note() as say:
-        for question in _questions(profile, scenarios):
+        for question in questions:
             known = question.check.properties
             subjects = _chosen(names, known)
             if method is Method.INDUCTION:
@@ -193,15 +202,15 @@ def _assumed(profile: Profile, scenarios: Sequence[str]) -> dict[str, object]:
     return {knob: getattr(profile.knobs, knob, None) for knob in unknown}
 
 
-def _questions(profile: Profile | None, scenarios: Sequence[str]) -> list[Question]:
-    """What is asked of the scenarios of a profile, or of the reference model without one."""
-    from ...properties.drain.cases import drain_case, scenario_with
-    from ...properties.small import reference_case
+def _free_questions(name: str, checks: Sequence[str], own: Sequence[tuple[str, int]]) -> list[Question]:
+    """What is asked of a Python file, or of the reference model."""
+    return [case.untimed for case in cases_asked([name], checks, {}, own, timer=False)]
 
-    if profile is None:
-        if scenarios:
-            raise click.UsageError("the reference model has no scenarios")
-        return [reference_case().untimed]
+
+def _questions(profile: Profile, scenarios: Sequence[str]) -> list[Question]:
+    """What is asked of the scenarios of a profile."""
+    from ...properties.drain.cases import drain_case, scenario_with
+
     return [drain_case(profile, scenario_with(name, {}), timer=False).untimed for name in scenarios]
 
 

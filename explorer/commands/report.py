@@ -35,9 +35,12 @@ STYLE: Mapping[Verdict, str] = {
 def table(rows: Sequence[Row]) -> Table:
     """Profile x scenario x verdict x states x length of the shortest trace, and the run without timer."""
     result = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("profile", "scenario", "verdict", "property", "states", "trace", "release timer off"):
+    untimed = [_without_timer(row) for row in rows]
+    timed = any(each != "-" for each in untimed)  # else nothing here has a release timer
+    headings = ("profile", "scenario", "verdict", "property", "states", "trace", *["release timer off"] * timed)
+    for heading in headings:
         result.add_column(heading, justify="right" if heading in ("states", "trace") else "left", no_wrap=True)
-    for row in rows:
+    for row, without in zip(rows, untimed, strict=True):
         result.add_row(
             text_cell(row.profile),
             text_cell(row.scenario),
@@ -45,7 +48,7 @@ def table(rows: Sequence[Row]) -> Table:
             row.subject or "-",
             f"{row.run.states:,}{'+' * bool(_cut_short(row.run))}",
             str(len(row.trace)) if row.trace else "-",
-            _without_timer(row),
+            *[without] * timed,
         )
     return result
 

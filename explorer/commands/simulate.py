@@ -11,7 +11,8 @@ import click
 
 from ..kept.writing import folder_for_output
 from ..terminal.console import echo, echo_lines, note, print_document, print_wide, screen
-from .size_options import size_options
+from .asked import REFERENCE, cases_asked
+from .size_options import own_sizes, size_options
 
 if TYPE_CHECKING:
     from ...properties.case import Case, Question
@@ -26,6 +27,7 @@ DEFAULT_SECONDS = 5.0
 @click.argument("profiles", nargs=-1)
 @click.option("--scenario", "scenarios", multiple=True, help='Only this scenario (may be repeated); "all" for all.')
 @size_options()
+@own_sizes()
 @click.option(
     "--release-timer",
     type=click.Choice(("off", "late", "any")),
@@ -61,6 +63,7 @@ def simulate(
     rooms: int | None,
     chunks: int | None,
     slots: int | None,
+    own: tuple[tuple[str, int], ...],
     release_timer: str,
     timer: int | None,
     steps: int | None,
@@ -89,7 +92,7 @@ def simulate(
     plan = Plan(seed, walks, depth, Scheduler(scheduler), changes, steps, seconds)
     sizes = {"ranks": prefill_ranks, "decode_ranks": decode_ranks, "rooms": rooms, "chunks": chunks, "slots": slots}
     chosen = {name: size for name, size in sizes.items() if size is not None}
-    cases = _cases(profiles, scenarios, chosen, release_timer, timer)
+    cases = _cases(profiles, scenarios, chosen, own, release_timer, timer)
     if save:
         folder_for_output(save)
     rows = _walk_all(cases, release_timer if timer is None else "any", plan)
@@ -107,27 +110,20 @@ def simulate(
 
 
 def _cases(
-    profiles: Sequence[str], scenarios: Sequence[str], sizes: dict[str, int], release_timer: str, timer: int | None
+    profiles: Sequence[str],
+    scenarios: Sequence[str],
+    sizes: dict[str, int],
+    own: Sequence[tuple[str, int]],
+    release_timer: str,
+    timer: int | None,
 ) -> list[Case]:
     from ...models.catalogue.profile import headlines
-    from ...models.drain.scenario import SCENARIOS
-    from ...properties.drain.cases import cases_of
-    from ...properties.small import reference_case
 
-    if timer is not None and set(profiles) != {"reference"}:
+    if timer is not None and set(profiles) != {REFERENCE}:
         raise click.UsageError("--timer belongs to the reference model; profiles take --release-timer")
-    if "reference" in profiles and (sizes or scenarios):
-        raise click.UsageError("the reference model has fixed sizes and no scenarios")
-    if "reference" in profiles and release_timer != "off":
+    if REFERENCE in profiles and release_timer != "off":
         raise click.UsageError("--release-timer belongs to profiles; the reference model takes --timer TICKS")
-    asked = tuple(SCENARIOS) if "all" in scenarios else scenarios
-    cases: list[Case] = []
-    for name in profiles or headlines():
-        if name == "reference":
-            cases.append(reference_case(timer))
-        else:
-            cases += cases_of(name, asked, timer=release_timer != "off", **sizes)
-    return cases
+    return cases_asked(profiles or headlines(), scenarios, sizes, own, timer=release_timer != "off", ticks=timer)
 
 
 def _question(case: Case, release_timer: str) -> tuple[Question, Verdict]:

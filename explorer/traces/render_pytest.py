@@ -69,6 +69,9 @@ def _making(source: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         question = "untimed" if source["ticks"] is None else "timed"
         making = f"check = reference_case({source['ticks']!r}).{question}.check"
         return ["from draincheck.properties.small import reference_case"], [making]
+    if source["kind"] == "file":
+        making = f"(case,) = own_cases({source['path']!r}, [{source['check']!r}], {source['sizes']!r})"
+        return ["from draincheck.properties.own import own_cases"], [making, "check = case.untimed.check"]
     arguments = _by_name(source)
     if arguments:
         question = QUESTIONS[Timer(source["timer"])]

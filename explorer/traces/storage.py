@@ -17,6 +17,7 @@ from ...models.reading import read_bytes, read_text
 from ...properties.case import Case
 from ...properties.drain.cases import drain_case
 from ...properties.drain.given_back import all_given_back
+from ...properties.own import load_own, own_cases
 from ...properties.small import reference_case
 from ...protocol.language import DraincheckError
 from ...protocol.language.check import Check
@@ -59,6 +60,16 @@ class ReferenceSource(Strict):
     ticks: int | None
 
 
+class FileSource(Strict):
+    """What a trace of a user's own model was made from: a file, whose content `digest` tells, and a check in it."""
+
+    kind: Literal["file"]
+    path: str
+    digest: str
+    check: str
+    sizes: dict[str, int]
+
+
 class SavedStep(Strict):
     """A step: the label of its instance, and what it chose."""
 
@@ -66,7 +77,8 @@ class SavedStep(Strict):
     choices: list[int]
 
 
-Source = Annotated[DrainSource | ReferenceSource, Field(discriminator="kind")]
+AnySource = DrainSource | ReferenceSource | FileSource
+Source = Annotated[AnySource, Field(discriminator="kind")]
 
 
 class Recipe(Strict):
@@ -104,7 +116,7 @@ def dump(trace: Trace) -> str:
         return SavedTrace.model_validate(data, strict=False).model_dump_json(indent=1)
     except ValidationError:
         raise TraceFileError(
-            f"{trace.model}: only traces of profiles and of the reference model can be saved"
+            f"{trace.model}: only traces of profiles, of the reference model and of Python files can be saved"
         ) from None
 
 
@@ -156,9 +168,11 @@ def load(path: Path) -> Trace:
     return _execute(saved, path)
 
 
-def check_from(source: DrainSource | ReferenceSource, origin: str) -> Check:
+def check_from(source: AnySource, origin: str) -> Check:
     """The check that a trace was made with. Raises DraincheckError if its profile or sizes make no sense."""
     case = _case(source, origin)
+    if isinstance(source, FileSource):
+        return case.untimed.check
     if isinstance(source, ReferenceSource):
         question = case.untimed if source.ticks is None else case.timed
     else:
@@ -178,15 +192,29 @@ def case_from(source: Mapping[str, object]) -> Case:
     return _case(_validated(source), "a case")
 
 
-def _validated(source: Mapping[str, object]) -> DrainSource | ReferenceSource:
-    return TypeAdapter[DrainSource | ReferenceSource](Source).validate_python(source, strict=False)
+def _validated(source: Mapping[str, object]) -> AnySource:
+    return TypeAdapter[AnySource](Source).validate_python(source, strict=False)
 
 
-def _case(source: DrainSource | ReferenceSource, origin: str) -> Case:
+def _case(source: AnySource, origin: str) -> Case:
+    if isinstance(source, FileSource):
+        return _own_case(source, origin)
     if isinstance(source, ReferenceSource):
         return reference_case(source.ticks)
     decode, prefill = parse_profile(source.profile, origin), parse_profile(source.prefill, origin)
     return drain_case(decode, source.scenario, prefill=prefill, timer=source.timer is not Timer.OFF)
+
+
+def _own_case(source: FileSource, origin: str) -> Case:
+    """The case of a user's file, found where it was, or beside the trace, with the content that it had."""
+    places = (Path(source.path), Path(origin).with_name(Path(source.path).name))
+    path = next((each for each in places if each.is_file()), None)
+    if path is None:
+        raise TraceFileError(f"{origin}: the model's file {source.path} is not there; put it beside the trace")
+    if load_own(str(path)).digest != source.digest:
+        raise TraceFileError(f"{origin}: {path} has changed since the trace was made; verify it again")
+    (case,) = own_cases(str(path), [source.check], source.sizes)
+    return case
 
 
 def _execute(saved: SavedTrace, path: Path) -> Trace:

@@ -442,8 +442,11 @@ def doubts_of(question: Question, found: Exploration, outcomes: Mapping[str, Out
         return (found.stopped,)
     doubts = [
         f"no {kind} is asked for"
-        for kind, asked in (("property", found.check.properties), ("probe", question.required))
-        if not asked
+        for kind, missing in (
+            ("property", not (found.check.properties or found.check.promises)),
+            ("probe", bool(found.check.probes) and not question.required),
+        )
+        if missing
     ]
     doubts += [f"the action {name} never fired" for name in never_fired(found)]
     doubts += [f"{name} was never reached" for name in question.required if name not in found.reached]
