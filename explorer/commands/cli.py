@@ -291,7 +291,7 @@ def show(trace_file: Path, form: str, output: Path | None) -> None:
     if form in ("svg", "png", "pdf"):
         _draw(trace, form, output)
         return
-    text = _text_renderer(form)(trace)
+    text = _terminal_text(trace) if form == "terminal" else _text_of(trace, form)
     if output:
         write_output(output, text.encode("utf-8", "replace"))
     else:
@@ -308,15 +308,12 @@ def _draw(trace: Trace, form: str, output: Path | None) -> None:
     echo(f"wrote {render(trace, output)}", err=True)
 
 
-def _text_renderer(form: str) -> Callable[[Trace], str]:
-    from ..traces.render_graphviz import dot_source
-    from ..traces.render_itf import itf
-    from ..traces.render_mermaid import mermaid
-    from ..traces.render_pytest import pytest_source
+def _text_of(trace: Trace, form: str) -> str:
+    from ..traces.formats import FORMATS
 
-    if form == "terminal":
-        return _terminal_text
-    return {"mermaid": mermaid, "dot": dot_source, "itf": itf, "pytest": pytest_source}[form]
+    text = FORMATS[form].text
+    assert text is not None, "what Graphviz draws is no text"
+    return text(trace)
 
 
 def _terminal_text(trace: Trace) -> str:

@@ -29,20 +29,18 @@ def pytest_source(trace: Trace) -> str:
     """
     if trace.kind == "induction":
         raise TraceFileError(f"{trace.model}: an induction begins in a state that no run need reach; it is no test")
-    imports, making = _making(trace.source)
+    names, making = _making(trace.source)
     asserting = _asserting(trace)
     if "fault_in" in asserting[-1]:
-        imports.append("from draincheck.explorer.traces.trace import fault_in, rerun")
+        names.append("fault_in")
     elif "promise_trace" in "".join(asserting):
-        imports.append("from draincheck.explorer.traces.trace import promise_trace, rerun")
-    else:
-        imports.append("from draincheck.explorer.traces.trace import rerun")
+        names.append("promise_trace")
     if "all_given_back" in asserting[0]:
-        imports.append("from draincheck.properties.drain.given_back import all_given_back")
+        names.append("all_given_back")
     steps = [f"    ({step.instance.label!r}, {step.chosen!r})," for step in trace.taken]
     name = re.sub(r"\W+", "_", f"test_{trace.kind}_of_{trace.subject}")
     lines = [
-        *sorted(imports),
+        f"from draincheck import {', '.join(sorted([*names, 'rerun']))}",
         "",
         "STEPS = [",
         *steps,
@@ -62,25 +60,25 @@ def _docstring(text: str) -> str:
 
 
 def _making(source: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Imports, and the lines that make the check; none if nobody knows how."""
+    """The names that it takes, and the lines that make the check; none if nobody knows how."""
     if not source:
         return [], []
     if source["kind"] == "reference":
         question = "untimed" if source["ticks"] is None else "timed"
         making = f"check = reference_case({source['ticks']!r}).{question}.check"
-        return ["from draincheck.properties.small import reference_case"], [making]
+        return ["reference_case"], [making]
     if source["kind"] == "file":
         making = f"(case,) = own_cases({source['path']!r}, [{source['check']!r}], {source['sizes']!r})"
-        return ["from draincheck.properties.own import own_cases"], [making, "check = case.untimed.check"]
+        return ["own_cases"], [making, "check = case.untimed.check"]
     arguments = _by_name(source)
     if arguments:
         question = QUESTIONS[Timer(source["timer"])]
-        return ["from draincheck.properties.drain.cases import cases_of"], [
+        return ["cases_of"], [
             f"(case,) = cases_of({arguments})",
             f"check = case.{question}.check",
         ]
     whole = pformat(_plain(source), width=WIDTH, sort_dicts=False, compact=True).splitlines()
-    return ["from draincheck.explorer.traces.storage import check_of"], [
+    return ["check_of"], [
         f"check = check_of({whole[0]}",
         *(f"                 {line}" for line in whole[1:-1]),
         f"                 {whole[-1]})" if len(whole) > 1 else ")",

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
+from pathlib import Path
 
 from ...protocol.language import Access, Domain, DraincheckError, Event, Instance, ModelFault, flag
 from ...protocol.language.check import Check
@@ -94,6 +95,19 @@ class Trace:
 
     def __bool__(self) -> bool:
         return True  # a run of no steps is one too: the initial state may violate a property
+
+    def __str__(self) -> str:
+        """The sequence diagram, as in a terminal of 120 columns."""
+        from .render_terminal import terminal_text
+
+        return terminal_text(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the run into a file; the suffix says how: .svg, .png, .pdf, .dot, .mmd, .itf.json, .txt, .py (a test),
+        .json (to be executed again). Raises DraincheckError."""
+        from .formats import save_as
+
+        return save_as(self, path)
 
 
 def follow(model: Model, states: Sequence[Values], last: Sequence[Instance] = ()) -> list[Step]:
