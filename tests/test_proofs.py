@@ -11,11 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import toys
 from click.testing import CliRunner
 from draincheck.explorer.commands.cli import main
 from draincheck.explorer.commands.prove import METHODS
+from draincheck.explorer.proofs import induction
 from draincheck.explorer.proofs.any_ranks import Family, unmet
 from draincheck.explorer.proofs.induction import inductive, largest_inductive
+from draincheck.explorer.proofs.net import require_agreement
 from draincheck.explorer.proofs.symbolic import Symbolic, z3
 from draincheck.explorer.proofs.unrolling import Bounds
 from draincheck.explorer.search.search import search
@@ -551,3 +554,27 @@ def test_whatever_is_not_proved_is_refuted(name: str) -> None:
     verdicts = [each["verdict"] for each in json.loads(out)["results"]]
     proved = re.fullmatch(r"sglang-0\.5\.2[23]-(mooncake|ascend)", name) is not None
     assert (code, verdicts) == ((0, ["PROVED", "PROVED"]) if proved else (1, ["UNDETERMINED", "VIOLATED"]))
+
+
+def test_a_proof_rests_on_terms_that_say_what_direct_execution_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the terms say that nothing ever fails, Z3 finds no breach, and there is no run to execute."""
+    model = toys.counter(3).model
+
+    @invariant
+    def not_all(s: toys.Counter) -> None:
+        """It is false three steps away."""
+        claim(not all(s.digit[bit] for bit in s.all(toys.Bit)), "not all are on")
+
+    assert prove_by_induction(model, (), [not_all]).verdict is not Verdict.PROVED
+    monkeypatch.setattr(Symbolic, "fails", lambda self, prop, frame: z3.BoolVal(False))
+    monkeypatch.setattr(induction._Induction, "_fails_at", lambda self, lemma, values: False)
+    with pytest.raises(EngineDisagreement, match="not_all differs between terms and direct execution"):
+        prove_by_induction(model, (), [not_all])
+
+
+def test_the_steps_of_a_proof_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = toys.counter(3).model
+    require_agreement(Symbolic(model), [])
+    monkeypatch.setattr(Symbolic, "happens", lambda self, command, frame, choices="": z3.BoolVal(False))
+    with pytest.raises(EngineDisagreement, match="differs between terms and direct execution"):
+        require_agreement(Symbolic(model), [])

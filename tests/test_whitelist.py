@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import linecache
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import ModuleType
+from typing import Any, NamedTuple
 
 import pytest
 from draincheck.explorer.search.search import search
@@ -20,6 +24,7 @@ from draincheck.protocol.language import (
     require_methods,
 )
 from draincheck.protocol.language.check import Check
+from draincheck.protocol.language.property import claim
 from draincheck.protocol.language.sources import syntax_of
 from world import World, model_of
 
@@ -332,3 +337,127 @@ def test_code_without_source_is_refused() -> None:
     exec("def step(s): s.level = 1", names)
     with pytest.raises(DeclarationError, match="the source of step cannot be read; write the model in a file"):
         require_language(names["step"], "action step")  # type: ignore[arg-type]
+
+
+class Pair(NamedTuple):
+    """Two numbers, and a question that looks at a type."""
+
+    first: int
+    second: int = 2
+
+    def both(self) -> int:
+        return self.first + self.second
+
+    def few(self, value: int) -> int:
+        match value:
+            case int():
+                return value == 3
+            case _:
+                return 0
+
+
+class Plain(NamedTuple):
+    first: int
+
+    def both(self) -> int:
+        return self.first + 1
+
+
+class Shade(Enum):
+    """A member whose method looks at a type."""
+
+    DARK = 0
+
+    def bad(self, value: int) -> int:
+        return isinstance(value, int) and value == 3
+
+
+class Bag(tuple[int, ...]):
+    """A tuple that looks at types."""
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int) and value == 3
+
+
+class Listed(Enum):
+    """A member that can change."""
+
+    ALL = [0]  # noqa: RUF012
+
+
+@dataclass(frozen=True)
+class Late:
+    """What is computed once can change."""
+
+    count: int = 0
+
+    @functools.cached_property
+    def kept(self) -> list[int]:
+        return [0]
+
+
+@dataclass(frozen=True)
+class Stuffed:
+    count: int = 0
+
+
+def counted() -> int:
+    return 1
+
+
+counted.calls = [0]  # type: ignore[attr-defined]
+STUFFED = Stuffed()
+object.__setattr__(STUFFED, "more", [0])
+OUTSIDE: dict[str, Any] = {
+    "`case` with a class": Pair(1),
+    "isinstance is no part": Shade.DARK,
+    "a list from outside the state can change": Listed.ALL,
+    "a cached_property is no part": Late(),
+    "more of Stuffed can change": STUFFED,
+    "calls of counted lives outside the state": counted,
+}
+
+
+@pytest.mark.parametrize("message", OUTSIDE)
+@pytest.mark.parametrize("wrap", [lambda each: each, lambda each: (each,)], ids=["itself", "in a tuple"])
+def test_the_class_of_a_value_from_outside_is_read(message: str, wrap: Callable[[Any], Any]) -> None:
+    """Its methods are called without a name that could be looked up, and its parts may change."""
+    value = wrap(OUTSIDE[message])
+
+    def uses(s: World) -> None:
+        given = value
+        claim(given == s.level, "it is used")
+
+    with pytest.raises(DeclarationError, match=message):
+        require_language(uses, "property uses")
+    with pytest.raises(DeclarationError, match=message):
+        require_constant(value, "knobs")
+
+
+def test_a_tuple_that_looks_at_types_is_refused() -> None:
+    bag = Bag((9,))
+
+    def uses(s: World) -> None:
+        claim(s.level not in bag, "it is not in the bag")
+
+    with pytest.raises(DeclarationError, match="isinstance is no part"):
+        require_language(uses, "property uses")
+
+
+def test_a_plain_named_tuple_is_of_the_language() -> None:
+    plain = Plain(1)
+
+    def uses(s: World) -> None:
+        claim(s.level < plain.both() + plain.first, "it is small")
+
+    require_language(uses, "property uses")
+
+
+def test_what_a_state_s_class_shares_cannot_change() -> None:
+    class Stash(State[None]):
+        """A list that every state of the class has."""
+
+        stash = [0]  # noqa: RUF012
+
+    with pytest.raises(DeclarationError, match="stash of Stash: a list from outside the state can change"):
+        require_methods(Stash, "Stash")

@@ -137,7 +137,7 @@ def verify(
     from ...models.catalogue.profile import headlines
     from ...models.drain.scenario import SCENARIOS
     from ...properties.own import is_own
-    from ..search.search import Limits
+    from ..search.search import INTERRUPTED, Limits
     from ..verdicts.pool import available_cores
     from ..verdicts.verify import exit_code
 
@@ -159,7 +159,8 @@ def verify(
         folder_for_output(save)
     batch = _run_cases(cases, Limits(max_states, max_seconds, memory), jobs or available_cores(), store)
     rows = batch.rows
-    cut = f"interrupted; {len(cases) - len(rows)} rows are not known" if batch.interrupted else ""
+    unknown = len(cases) - sum(INTERRUPTED not in row.reasons for row in rows)
+    cut = f"interrupted; {unknown} rows are not known" if batch.interrupted else ""
     if cut and not rows:
         raise KeyboardInterrupt(cut)
     if as_json:

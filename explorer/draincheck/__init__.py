@@ -25,6 +25,8 @@ def _front() -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # from draincheck import *
+        return _front().__all__
     if not name.startswith("_") and name not in ("explorer", "properties", "models", "protocol"):
         front = _front()
         if name in front.__all__:

@@ -282,7 +282,9 @@ class _Search:
         first = (*nearest, visited.cursor - 1, visited.count - 1, *range(min(8, len(compiled.initial))))
         states = ((visited.state(at), at < visited.cursor) for at in sample(first, visited.count))
         one = OneState(compiled.check, compiled.packing, compiled.successors, self._native)
-        result.executed = execute_again(one, states, lambda values: self._position_of(values) is not None)
+        result.executed = execute_again(
+            one, states, lambda values: self._position_of(values) is not None, result.seconds
+        )
         if result.complete and result.executed.states == result.states:
             result.executed.add_up(compiled.check, result.hits, result.counts, visited.stuck)
 

@@ -30,7 +30,8 @@ ALWAYS = 32
 """States that are executed directly however long it takes."""
 AT_MOST = 4096
 SECONDS = 0.1
-"""No further state is begun after so long."""
+SHARE = 0.05
+"""No further state is begun after so long, or after this share of the time that the search took."""
 
 Words = tuple[int, ...]
 """A packed state."""
@@ -105,9 +106,12 @@ class Executed:
 
 
 def execute_again(
-    compiled: OneState, states: Iterable[tuple[Words, bool]], known: Callable[[Values], bool] = lambda values: True
+    compiled: OneState,
+    states: Iterable[tuple[Words, bool]],
+    known: Callable[[Values], bool] = lambda values: True,
+    searched: float = 0.0,
 ) -> Executed:
-    """Executes states directly until the time is over, and compares.
+    """Executes states directly until the time is over, and compares; the search has taken `searched` seconds.
 
     With each state comes whether it was expanded: then `known` must be true of all its successors. Raises
     EngineDisagreement for a difference.
@@ -115,7 +119,7 @@ def execute_again(
     began, done = time.perf_counter(), Executed()
     for words, expanded in states:
         done.seconds = time.perf_counter() - began
-        if done.states == AT_MOST or (done.states >= ALWAYS and done.seconds > SECONDS):
+        if done.states == AT_MOST or (done.states >= ALWAYS and done.seconds > max(SECONDS, SHARE * searched)):
             break
         _compare(compiled, words, known if expanded else lambda values: True, done)
         done.states += 1

@@ -20,6 +20,7 @@ from ...protocol.roles.indices import PrefillRank
 from ..proofs.any_ranks import Family, unmet, with_ranks
 from ..proofs.horn import spacer
 from ..proofs.induction import UNDECIDED, Breach, Induction, largest_inductive
+from ..proofs.net import require_agreement
 from ..proofs.symbolic import Symbolic
 from ..proofs.unrolling import NO_FAULT, Bounds, Unrolled, bounded_check, induction
 from ..traces.trace import ReplayError, Trace, fault_trace, follow, induction_trace, violation_trace
@@ -172,6 +173,8 @@ def prove_by_induction(
         trace = _breach_trace(symbolic, everything, breaches)
     elif idle:
         verdict, detail = Verdict.UNDETERMINED, f"with these lemmas, {', '.join(idle)} can never happen"
+    else:
+        require_agreement(symbolic, everything)
     seconds = time.perf_counter() - began
     return Result(model.name, model.bounds, names, Method.INDUCTION, verdict, detail, seconds, trace, kept)
 
@@ -272,6 +275,8 @@ def prove_bounded(
         return _unrolled(question, subject, method, found)
 
     results = [ask(subject) for subject in subjects]
+    if any(each.verdict is Verdict.PROVED for each in results):
+        require_agreement(symbolic, [each for each in subjects if each])
     if None not in subjects and any(each.verdict is Verdict.PROVED for each in results):
         results.append(ask(None))
     rules = next((each for each in results if each.subjects == (NO_FAULT,)), None)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import enum
 import functools
 import itertools
 import operator
 import sys
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, NoReturn, TypeVar, cast
@@ -106,6 +107,7 @@ INSTEAD: Mapping[object, str] = {
 _SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 _machinery: WeakSet[Callable[..., Any]] = WeakSet()
+_reading: set[type] = set()
 _passed: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
 
 
@@ -141,9 +143,12 @@ def require_constant(value: object, where: str) -> None:
 
 
 def require_methods(owner: type, where: str) -> None:
-    """Reads the methods and properties that a class declares, its bases included."""
+    """Reads the methods and properties that a class declares, and what its objects share; its bases included."""
+    waiting = list(_methods(owner))
+    if problem := _problem_of_shared(owner, waiting):
+        raise DeclarationError(f"{where}: {problem}")
     try:
-        _read_all(list(_methods(owner)))
+        _read_all(waiting)
     except DeclarationError as error:
         raise DeclarationError(f"{where}: {error}") from None
 
@@ -213,7 +218,7 @@ def _is_standard(module: str) -> bool:
 def _problem(value: object, waiting: list[Function]) -> str:
     """Why a value from outside the state cannot be used, or an empty string. Its functions are added to `waiting`."""
     kind = type(value).__name__
-    if value is None or type(value) in (bool, int, str, range) or isinstance(value, Enum | Index):
+    if value is None or type(value) in (bool, int, str, range):
         return ""
     if isinstance(value, Function):
         return _problem_of_function(value, waiting)
@@ -222,9 +227,8 @@ def _problem(value: object, waiting: list[Function]) -> str:
     if isinstance(value, types.MethodType | types.BuiltinFunctionType):
         known = value in CALLABLES if isinstance(value, types.BuiltinFunctionType) else False
         return "" if known else f"{value.__qualname__} is no part of the language; {INSTEAD.get(value, _LISTED)}"
-    if isinstance(value, tuple):
-        members = cast("tuple[object, ...]", value)
-        return next((found for each in members if (found := _problem(each, waiting))), "")
+    if isinstance(value, tuple | Enum | Index):
+        return _problem_of_instance(cast(object, value), waiting)
     if type(value) in _machinery:
         return ""
     if isinstance(value, float | complex):
@@ -238,7 +242,7 @@ def _problem(value: object, waiting: list[Function]) -> str:
             found = _problem(getattr(value, each.name), waiting)
             if found:
                 return f"{each.name} of {kind}: {found}"
-        return ""
+        return _problem_of_class(type(value), waiting) or _problem_of_more(value, {each.name for each in fields(value)})
     if isinstance(value, set | frozenset):
         return f"{_a(kind)} has no order; use a tuple"
     if isinstance(value, list | dict):
@@ -248,6 +252,26 @@ def _problem(value: object, waiting: list[Function]) -> str:
 
 def _a(kind: str) -> str:
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def _problem_of_instance(value: object, waiting: list[Function]) -> str:
+    """The same of a tuple, a member of an enumeration or an index: of what it is made of, and of its class."""
+    kind: type = type(value)
+    if isinstance(value, Enum) and (found := _problem(cast(object, value.value), waiting)):
+        return f"{value.name} of {kind.__name__}: {found}"
+    for member in cast("tuple[object, ...]", value) if isinstance(value, tuple) else ():
+        if found := _problem(member, waiting):
+            return found
+    if kind is tuple:
+        return ""
+    own = {"_value_", "_name_", "__objclass__", "_sort_order_"} if isinstance(value, Enum) else set[str]()
+    return _problem_of_class(kind, waiting) or _problem_of_more(cast(object, value), own)
+
+
+def _problem_of_more(value: object, known: set[str]) -> str:
+    """What an object has been given besides what its class declares can change."""
+    more = sorted(getattr(value, "__dict__", {}).keys() - known)
+    return f"{more[0]} of {type(value).__name__} can change; declare it in the class" if more else ""
 
 
 def _is_frozen(kind: type) -> bool:
@@ -260,6 +284,8 @@ def _problem_of_function(value: Function, waiting: list[Function]) -> str:
     module = str(value.__globals__.get("__name__", ""))
     if _is_standard(module) and not _is_machinery(value):
         return f"{module}.{value.__qualname__} is no part of the language; {_LISTED}"
+    if more := sorted(vars(value).keys() - {"__wrapped__"}):
+        return f"{more[0]} of {value.__name__} lives outside the state; make it a field"
     waiting.append(value)
     return ""
 
@@ -268,16 +294,32 @@ def _problem_of_class(value: type, waiting: list[Function]) -> str:
     if value in CALLABLES:
         return ""
     owner: type[Any] = value
-    record = hasattr(value, "_fields") or (is_dataclass(owner) and _is_frozen(value))
+    record = issubclass(owner, tuple) or (is_dataclass(owner) and _is_frozen(value))
     if value in INSTEAD:
         return f"{value.__name__} is no part of the language; {INSTEAD[value]}"
     if not (record or issubclass(owner, Enum | Index | NoValue)):
         return f"{value.__name__} is no part of the language; a NamedTuple or a frozen dataclass holds several values"
-    waiting.extend(_methods(value))
-    for name, shared in _shared(value):
-        found = _problem(shared, waiting)
-        if found:
-            return f"{name} of {value.__name__}: {found}"
+    if value in _reading:  # a class may hold objects of its own, as every enumeration does
+        return ""
+    _reading.add(value)
+    try:
+        waiting.extend(each for each in _methods(value) if each.__name__ != "__post_init__")
+        members = cast("Iterable[Enum]", value) if issubclass(owner, Enum) else ()
+        found = next((found for each in members if (found := _problem(each, waiting))), "")
+        return found or _problem_of_shared(value, waiting)
+    finally:
+        _reading.discard(value)
+
+
+def _problem_of_shared(owner: type, waiting: list[Function]) -> str:
+    """Why what all objects of a class have in common cannot be used, or an empty string."""
+    for base in owner.__mro__:
+        if base.__module__ == "builtins" or _is_standard(base.__module__):
+            continue
+        for name, shared in _shared(base):
+            found = _problem(shared, waiting)
+            if found:
+                return f"{name} of {base.__name__}: {found}"
     return ""
 
 
@@ -285,9 +327,21 @@ def _shared(owner: type) -> Iterator[tuple[str, object]]:
     """What all objects of a class have in common, but for functions and what is declared for the state."""
     for name, value in cast("Mapping[str, object]", vars(owner)).items():
         kind = type(value)
-        declared = kind.__module__.startswith(__package__ or "?") or hasattr(kind, "__get__")
+        declared = kind.__module__.startswith(__package__ or "?") or kind in _READ or isinstance(value, owner)
         if not (name.startswith("_") or declared):
             yield name, value
+
+
+class _Pair(typing.NamedTuple):
+    first: int
+
+
+_READ = (
+    Function, property, classmethod, staticmethod,
+    types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    enum.property, type(_Pair.first),
+)  # fmt: skip
+"""What a class has that is read as a method, or is a slot."""
 
 
 @dataclass(frozen=True)
