@@ -47,6 +47,8 @@ def write_output(path: Path, content: bytes) -> None:
 
 def folder_for_output(folder: Path) -> None:
     """Makes a folder if there is none, and tries whether files can be written there. Raises WritingError."""
+    if folder.exists() and not folder.is_dir():
+        raise WritingError(f"{folder}: is no folder")
 
     def attempt() -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ EXPLANATION: Mapping[Verdict, str] = {
     Verdict.DELAYS: "no data is lost, but a hold that nothing disturbed or a transfer given up is left to its timer",
     Verdict.CONDITIONAL: f"it fails only if the release timer fires before the writes are over: safe if {INEQUALITY}, "
     "after a failed send with t_retry_tail (draincheck hold PROFILE evaluates it)",
-    Verdict.UNDETERMINED: "nothing more is known: see the reason",
+    Verdict.UNDETERMINED: "not everything is known: see the reason",
     Verdict.SAFE: "every reachable state within the bounds satisfies every property",
 }
 

@@ -218,7 +218,7 @@ def _require_same(profile: Profile, shipped: Profile) -> None:
 
 
 def _read(path: str) -> str:
-    if not path.endswith(".toml") and not os.path.exists(path):
+    if not path.endswith(".toml") and not os.path.lexists(path):
         known = list(catalogue())
         close = get_close_matches(path, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
