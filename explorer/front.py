@@ -23,6 +23,7 @@ from ..protocol.language import (
     Message,
     State,
     action,
+    between,
     channel,
     field,
     flag,
@@ -34,7 +35,7 @@ from ..protocol.language import (
     upto,
 )
 from ..protocol.language.check import Check
-from ..protocol.language.model import Model
+from ..protocol.language.model import Model, SlotView
 from ..protocol.language.property import (
     Kind,
     Probe,
@@ -81,12 +82,14 @@ __all__ = [
     "Result",
     "Row",
     "Scenario",
+    "SlotView",
     "State",
     "Trace",
     "Verdict",
     "Walked",
     "action",
     "all_given_back",
+    "between",
     "cases_of",
     "channel",
     "check_of",

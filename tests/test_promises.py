@@ -568,7 +568,11 @@ def test_a_promise_that_is_kept_is_no_hindrance_and_one_that_is_never_pending_is
     ends = Promise("write_lands", "A write lands.", lambda s: s.call[0, 0, 0])
     row = verify(promise_case(ends, fair=STRICT))
     assert row.verdict is Verdict.SAFE and row.unfair == ("abort", "drop_ack")
-    idle = Promise("nothing", "Never pending.", lambda s: s.hold[0] > 0)
+    idle = Promise("nothing", "Never pending.", lambda s: s.hold[0] > 0, may_rest=True)
+    row = verify(promise_case(ends, idle, fair=STRICT))
+    assert row.verdict is Verdict.SAFE and row.unasked == {"nothing": "nothing ever made it pending"}
+    assert any("not asked: nothing: nothing ever made it pending" in line for line in legend([row]))
+    idle = replace(idle, may_rest=False)
     row = verify(promise_case(ends, idle, fair=STRICT))
     assert row.verdict is Verdict.UNDETERMINED and row.reasons == ("nothing was never pending",)
 

@@ -312,6 +312,7 @@ class _Answer:
     findings: tuple[Finding, ...]
     doubts: tuple[str, ...]
     seconds: float
+    never_pending: tuple[str, ...]
 
     @property
     def finished(self) -> bool:
@@ -343,8 +344,13 @@ def _explore(
             outcomes = decide_promises(found, limits)
             interrupted = False
     seconds = found.seconds + time.perf_counter() - began
+    rested = [each.name for each in found.check.promises if each.may_rest and _is_idle(outcomes.get(each.name))]
     doubts = INTERRUPTION if interrupted else doubts_of(question, found, outcomes)
-    return _Answer(question, found, _findings(case, question, found, outcomes, lost), doubts, seconds)
+    return _Answer(question, found, _findings(case, question, found, outcomes, lost), doubts, seconds, tuple(rested))
+
+
+def _is_idle(outcome: Outcome | None) -> bool:
+    return outcome is not None and not outcome.unknown and not outcome.pending
 
 
 def class_of(check: Check, name: str, lost: Verdict = Verdict.CORRUPTS, *, timer: bool = True) -> Verdict:
@@ -450,10 +456,11 @@ def doubts_of(question: Question, found: Exploration, outcomes: Mapping[str, Out
     ]
     doubts += [f"the action {name} never fired" for name in never_fired(found)]
     doubts += [f"{name} was never reached" for name in question.required if name not in found.reached]
+    resting = {each.name for each in found.check.promises if each.may_rest}
     for name, outcome in outcomes.items():
         if outcome.unknown:
             doubts.append(f"{name} could not be decided: {outcome.unknown}")
-        elif not outcome.pending:
+        elif not outcome.pending and name not in resting:
             doubts.append(f"{name} was never pending")
     return tuple(doubts)
 
@@ -484,7 +491,7 @@ def _row(
         weaknesses=_weaknesses(off),
         unfair=unfair,
         held=held_of(case, off.findings),
-        unasked=case.unasked or {},
+        unasked={**(case.unasked or {}), **dict.fromkeys(off.never_pending, "nothing ever made it pending")},
     )
 
 

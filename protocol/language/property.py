@@ -117,7 +117,7 @@ class Promise:
     predicate is about whole states: where each of several things must end, each needs a promise of its own.
 
     `kept` gives, of a state from which it is never kept, what that costs, as a dataclass. One that is kept `by_timer`
-    is no finding with the release timer off, as long as there is one.
+    is no finding with the release timer off, as long as there is one. One that `may_rest` need never be pending.
     """
 
     name: str
@@ -126,6 +126,7 @@ class Promise:
     kind: Kind = Kind.RULE
     by_timer: bool = False
     kept: Callable[[Model, Values], object] | None = None
+    may_rest: bool = False
 
     def is_pending(self, model: Model, values: Sequence[int]) -> bool:
         """Whether the promise is still to be kept in the state."""
@@ -180,7 +181,11 @@ def probe(function: Callable[[Any], int]) -> Probe:
 def promise(function: Callable[[Any], int]) -> Promise: ...
 @overload
 def promise(
-    *, kind: Kind, by_timer: bool = False, kept: Callable[[Model, Values], object] | None = None
+    *,
+    kind: Kind = Kind.RULE,
+    by_timer: bool = False,
+    kept: Callable[[Model, Values], object] | None = None,
+    may_rest: bool = False,
 ) -> Callable[[Callable[[Any], int]], Promise]: ...
 def promise(
     function: Callable[[Any], int] | None = None,
@@ -188,10 +193,11 @@ def promise(
     kind: Kind = Kind.RULE,
     by_timer: bool = False,
     kept: Callable[[Model, Values], object] | None = None,
+    may_rest: bool = False,
 ) -> Promise | Callable[[Callable[[Any], int]], Promise]:
     """Declares a promise: a predicate of the state that no fair run satisfies for ever. See Promise for the rest."""
 
     def declare(function: Callable[[Any], int]) -> Promise:
-        return Promise(function.__name__, _sentence("promise", function), function, kind, by_timer, kept)
+        return Promise(function.__name__, _sentence("promise", function), function, kind, by_timer, kept, may_rest)
 
     return declare(function) if function else declare
