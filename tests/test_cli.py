@@ -300,7 +300,7 @@ def test_every_command_that_keeps_results_keeps_them_where_it_is_told(
         raise DraincheckError("enough")
 
     for module in ("batch", "degradation", "calibration"):
-        monkeypatch.setattr(f"draincheck.explorer.{module}.verify_all", stop)
+        monkeypatch.setattr(f"draincheck.explorer.verdicts.{module}.verify_all", stop)
     monkeypatch.setenv("DRAINCHECK_STORE", str(tmp_path / "by variable"))
     for options in ((), ("--store", tmp_path / "by option"), ("--no-store",)):
         assert "enough" in run(command, *options).stderr

@@ -23,6 +23,7 @@ def found(name: str) -> dict[str, Relation]:
     return {each.degradation: each for each in relations}
 
 
+@pytest.mark.slow
 def test_the_newest_release_never_releases_earlier() -> None:
     relations = found("sglang-0.5.23-mooncake")
     assert set(relations) == set(DEGRADATIONS)

@@ -128,7 +128,7 @@ def test_entries_of_other_code_make_room_and_are_never_read(kept: Entries, monke
 EDITED = """
 import sys
 from pathlib import Path
-from draincheck.models.catalogue import profile# first of all, and only this
+from draincheck.models.catalogue import profile  # first of all, and only this
 edited, root = Path(sys.argv[1]), Path(sys.argv[2])
 edit = lambda: edited.write_text(edited.read_text("utf-8") + "# another line" + chr(10), "utf-8")
 if sys.argv[3] == "before":

@@ -75,6 +75,7 @@ def test_the_newest_releases_are_proved(name: str, late_timer: bool) -> None:
     assert set(found.lemmas) == {each.name for each in LEMMAS} and found.trace is None
 
 
+@SLOW
 def test_two_slots_a_request_are_proved() -> None:
     assert prove_endless(NEWEST, 1, late_timer=True, slots=2).verdict is Verdict.PROVED
 
@@ -497,7 +498,7 @@ def test_command_checks_bounded_models() -> None:
         (("sglang-0.5.23-mooncake", "--simple-path"), "--simple-path belongs to --method k-induction"),
         (("sglang-0.5.23-mooncake", "--scenario", "abort", "--max-seconds", "0"), "the time limit is 0.0"),
         (("sglang-0.5.23-mooncake", "--lemmas", "nowhere.py"), "nowhere.py: cannot be read: No such file"),
-        (("reference", "--scenario", "abort"), "the reference model has no scenarios"),
+        (("reference", "--scenario", "abort"), "the reference model has fixed sizes and no scenarios"),
     ],
 )
 def test_command_refuses_wrong_input(arguments: tuple[str, ...], message: str) -> None:

@@ -50,7 +50,7 @@ def compare(question: Question) -> None:
     assert set(found.violated) == set(expected.violated)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(profile=profiles(), scenario=scenarios(), timer=st.booleans())
 def test_engines_agree_on_any_profile(profile: Profile, scenario: Scenario, timer: bool) -> None:
     assume(not misfit(profile, scenario))

@@ -205,7 +205,9 @@ def test_a_failed_send_never_shortens_the_hold_of_the_newest_release() -> None:
     assert found.bounds["failing sends"] == "plain: 0, degraded: 1"
 
 
-@pytest.mark.parametrize("name", ["sglang-0.5.20-mooncake-hold-on", "sglang-0.5.18-mooncake"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("sglang-0.5.20-mooncake-hold-on", marks=pytest.mark.slow), "sglang-0.5.18-mooncake"]
+)
 def test_a_dead_rank_is_released_under_a_write_that_the_plain_copy_still_waits_for(name: str) -> None:
     """Also where plain aborts are not held: there, `degrade` has no hold that could be shortened."""
     found = pair_result(name, "dead rank")
@@ -226,6 +228,7 @@ def never_before_the_plain_copy(s: State[Pair]) -> None:
         claim((over & is_one_of(plain.life[decode, request], *UNDER_WAY)) == 0, "the plain copy has not kept it")
 
 
+@pytest.mark.slow
 def test_without_a_write_in_flight_a_hold_may_well_end_earlier() -> None:
     """A message that is lost ahead of the ack lets the ack come sooner: nothing is in flight, and nothing is wrong."""
     check = degradation_checks(load_profile("sglang-0.5.23-mooncake"))["lost ack"]
