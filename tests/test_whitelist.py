@@ -118,6 +118,11 @@ def load(folder: Path, body: str) -> ModuleType:
 
 
 REFUSED = [
+    ("s.level = s.level | 1", "& and [|] join truth values, and this is a number; compare it first"),
+    ("s.level |= 1", "& and [|] join truth values"),
+    ("s.level = s.level // 2", "// on a field is no part of the language; it has [+] - [*] and comparisons"),
+    ("s.on[0] = s.level % 2", "% on a field is no part"),
+    ("s.level = ~s.on[0]", "~ on a field is no part"),
     ("s.level == 1", "a value alone on its line does nothing; write require(...)"),
     ("any(s.on[thing] for thing in s.all(Thing))", "alone on its line does nothing"),
     ("require(s.chosen == None)", "None is no value of a field; a `maybe` field that points at nothing is NONE"),
@@ -230,7 +235,7 @@ def test_a_property_is_defined_in_every_state(tmp_path: Path) -> None:
         ("if s.level == 3:\n    s.post[0].send(about=0)\nclaim(1, 'so')", "a property may not change the state"),
         ("claim('the level is low', 'a text')", r"claim\(\) was given a str"),
         ("claim([s.level], 'a list')", r"claim\(\) was given a list"),
-        ("claim((s.level | 2) == 3, 'bits')", "& and | join truth values"),
+        ("claim((s.level | 2) == 3, 'bits')", "& and [|] join truth values"),
         ("claim(s.level % 2 == 0, 'even')", "% on a field is no part of the language; it has"),
         ("claim(f'{s.level}' == '1', 'text')", "the text of a field is not the same"),
         ("claim('%s' % s.level == '1', 'text')", "the text of a value is not the same"),

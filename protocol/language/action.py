@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import string
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -72,7 +73,8 @@ def _place_of(error: BaseException) -> str:
     ours = (f"{package}.protocol.language.", f"{package}.explorer.")
     place, trace = "", error.__traceback__
     while trace:
-        if not str(trace.tb_frame.f_globals.get("__name__")).startswith(ours):
+        name = str(trace.tb_frame.f_globals.get("__name__"))
+        if not name.startswith(ours) and name.partition(".")[0] not in sys.stdlib_module_names:
             place = f"{shown(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}: "
         trace = trace.tb_next
     return place

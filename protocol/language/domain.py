@@ -129,6 +129,11 @@ class DomainSpec:
     low: int = 0
     names: tuple[str, ...] = ()
 
+    @property
+    def counts(self) -> bool:
+        """Whether it has numbers beside 0 and 1, whatever the sizes are."""
+        return self.kind == "range" and (self.low < 0 or (isinstance(self.bound, int) and self.bound > 1))
+
     def resolve(self, sizes: Sizes) -> Domain:
         """The concrete domain under a model's sizes. Raises DeclarationError for a missing size."""
         if self.kind != "range" and isinstance(self.bound, type):

@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from .domain import Index, NoValue
 from .errors import DeclarationError
 from .sources import FunctionNode, Syntax, syntax_of
-from .state import State
+from .state import FieldSpec, State
 
 F = TypeVar("F", bound=Callable[..., Any])
 Function = types.FunctionType
@@ -71,6 +71,14 @@ REFUSED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Div: ("/ gives a fraction", "the language has whole numbers: multiply the other side"),
     ast.MatMult: ("@ is no part of the language", "use + - *"),
 }
+
+_SIGNS: Mapping[type[ast.AST], str] = {
+    ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>", ast.BitXor: "^",
+    ast.Invert: "~",
+}  # fmt: skip
+NOT_OF_FIELDS = tuple(_SIGNS)
+"""What fields have no sign for; between numbers that are not of the state it is Python's own."""
+_ARITHMETIC = "it has + - * and comparisons; count in a field of its own, or write a table of cases"
 
 DENIED = frozenset({
     "layout", "values", "access", "events", "choices", "choice_names", "labels", "read", "write", "accessing", "parts",
@@ -361,7 +369,7 @@ class _Reader:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         self._closure = dict(cells)
         arguments = [each for each in ast.walk(self._syntax.node) if isinstance(each, ast.arg)]
-        self._states = {each.arg for each in arguments} - {each.arg for each in arguments if not self._is_state(each)}
+        self._states = {each.arg: kind for each in arguments if (kind := self._state_of(each))}
 
     def read(self) -> list[Function]:
         """The functions that it uses. Raises DeclarationError for what is outside the language."""
@@ -415,6 +423,15 @@ class _Reader:
                 self._compare(node, names)
             case ast.BinOp(op=ast.Mod(), left=ast.Constant(value=str()) | ast.JoinedStr()):
                 self._refuse(node, "the text of a value is not the same in every execution", "compare the value itself")
+            case ast.BinOp():
+                self._arithmetic(node, node.op, (node.left, node.right))
+                self._visit_all(ast.iter_child_nodes(node), names)
+            case ast.AugAssign():
+                self._arithmetic(node, node.op, (node.target, node.value))
+                self._visit_all(ast.iter_child_nodes(node), names)
+            case ast.UnaryOp():
+                self._arithmetic(node, node.op, (node.operand,))
+                self._visit_all(ast.iter_child_nodes(node), names)
             case ast.Call():
                 called = self._outside(node.func, names)
                 if called and isinstance(called.value, type) and issubclass(called.value, Enum):
@@ -493,7 +510,8 @@ class _Reader:
                 node, f"{ast.unparse(node)} may be no field", "annotate the state it is assigned in with its class"
             )
 
-    def _is_state(self, argument: ast.arg) -> bool:
+    def _state_of(self, argument: ast.arg) -> type[State[Any]] | None:
+        """The class of the state that an argument is, if it is one."""
         hint = argument.annotation
         if isinstance(hint, ast.Constant) and isinstance(hint.value, str):
             hint = ast.parse(hint.value, mode="eval").body
@@ -504,7 +522,30 @@ class _Reader:
             found = self._function.__globals__.get(hint.id)
         elif isinstance(hint, ast.Attribute) and isinstance(hint.value, ast.Name):
             found = getattr(self._function.__globals__.get(hint.value.id), hint.attr, None)
-        return isinstance(found, type) and issubclass(found, State)
+        return cast("type[State[Any]]", found) if isinstance(found, type) and issubclass(found, State) else None
+
+    def _arithmetic(self, node: ast.AST, operation: ast.AST, operands: Iterable[ast.expr]) -> None:
+        """Refuses what a field has no sign for, where it can be seen that it is one; the tracer sees the rest."""
+        cells = [found for each in operands if (found := self._cell(each)) is not None]
+        if not cells:
+            return
+        if isinstance(operation, NOT_OF_FIELDS):
+            self._refuse(node, f"{_SIGNS[type(operation)]} on a field is no part of the language", _ARITHMETIC)
+        if isinstance(operation, ast.BitOr | ast.BitAnd) and any(each.domain.counts for each in cells):
+            self._refuse(node, "& and | join truth values, and this is a number", "compare it first: (s.x == 1) | ...")
+
+    def _cell(self, node: ast.expr) -> FieldSpec | None:
+        """The declared field that an expression reads, if it plainly does: `s.x`, `s.x[i]`."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+            return None
+        owner = self._states.get(node.value.id)
+        for base in owner.__mro__ if owner else ():
+            declared = vars(base).get(node.attr)
+            if isinstance(declared, FieldSpec):
+                return declared
+        return None
 
     def _outside(self, node: ast.AST, names: frozenset[str]) -> _Outside | None:
         """What a name, or a dotted one, stands for outside the function; None if it is the function's own."""
