@@ -117,6 +117,7 @@ _SCOPES = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp,
 _machinery: WeakSet[Callable[..., Any]] = WeakSet()
 _reading: set[type] = set()
 _passed: WeakKeyDictionary[Function, bool] = WeakKeyDictionary()
+_calls: WeakKeyDictionary[Function, WeakKeyDictionary[Function, bool]] = WeakKeyDictionary()
 
 
 def machinery(function: F) -> F:
@@ -166,8 +167,13 @@ def calls(function: Function, sought: Function) -> bool:
 
     Of the checker's own, which is not read, it is taken to be so.
     """
-    if _is_machinery(function):
-        return True
+    known = _calls.setdefault(function, WeakKeyDictionary())
+    if sought not in known:
+        known[sought] = _is_machinery(function) or _reaches(function, sought)
+    return known[sought]
+
+
+def _reaches(function: Function, sought: Function) -> bool:
     waiting, seen = [function], set[Function]()
     while waiting:
         each = waiting.pop()
