@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from draincheck.explorer.commands.cli import main
+from draincheck.explorer.commands.cli import GROUPS, main
 from draincheck.models.catalogue.profile import load_profile
 from draincheck.models.drain.scenario import DEFAULT, SCENARIOS
 from draincheck.protocol.language import DraincheckError
@@ -192,7 +192,8 @@ def test_damaged_traces(tmp_path: Path, change: Any, message: str) -> None:
     [
         (("verify", "sglang-0.5.19"), "no such profile"),
         (("verify", "nowhere.toml"), "cannot be read"),
-        (("verify", "--scenario", "storm"), "no scenario is called storm; known are abort, failed-send,"),
+        (("verify", "--scenario", "lost-mesage"), "no scenario is called lost-mesage; did you mean lost-message?"),
+        (("verify", "--scenario", "storm"), "no scenario is called storm; did you mean restore?"),
         (("verify", "--chunks", "0"), "chunks is 0; allowed are whole numbers from 1 to 8"),
         (("verify", "--prefill-ranks", "1000000"), "prefill ranks is 1000000; allowed"),
         (("verify", "--rooms", "64"), "rooms is 64; allowed are whole numbers from 1 to 8"),
@@ -308,7 +309,13 @@ def test_every_command_that_keeps_results_keeps_them_where_it_is_told(
 
 
 def test_a_terminal_without_arrows_gets_a_diagram_all_the_same() -> None:
-    command = [sys.executable, "-c", "from draincheck.explorer.commands.cli import main; main()", "verify", NEWEST]
+    command = [
+        sys.executable,
+        "-c",
+        "from draincheck.explorer.commands.cli import GROUPS, main; main()",
+        "verify",
+        NEWEST,
+    ]
     done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}, check=False)
     assert done.returncode == 1
     assert b"CONDITIONAL" in done.stdout and b"Traceback" not in done.stderr
@@ -347,3 +354,17 @@ def test_help_does_not_load_the_engine() -> None:
     code = f"import sys; from draincheck.explorer.commands import cli; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
+
+
+def test_the_help_lists_every_command_once_by_what_it_is_for() -> None:
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(main.commands)
+    shown = run("--help").stdout
+    assert all(f"{title}:" in shown for title in GROUPS) and all(f"  {name} " in shown for name in listed)
+
+
+def test_wrong_use_is_one_line_that_names_the_help() -> None:
+    for arguments in (("verify", "--jbs", "3"), ("verify", "--jobs", "x"), ("prove",), ("nothing",)):
+        done = run(*arguments)
+        assert done.exit_code == 2 and done.stderr.count("\n") == 1
+        assert done.stderr.startswith("draincheck: ") and "--help says how it is used" in done.stderr

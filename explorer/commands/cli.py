@@ -47,8 +47,23 @@ COMPLETION = "_DRAINCHECK_COMPLETE"
 """Set by a shell that asks click for completions."""
 
 
+GROUPS = {
+    "Verdicts and runs": ("verify", "show", "simulate", "explore", "prove"),
+    "Releases beside each other": ("profile", "calibrate", "history", "degrade", "relate"),
+    "Running a deployment": ("hold", "gate", "metrics", "size", "risk"),
+}
+"""The commands, as the help lists them."""
+
+
 class _Group(click.Group):
     """Ends with one line and an exit code that says what kind of end it is, whatever goes wrong; see `ending`."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands by what they are for."""
+        room = formatter.width - 6 - max(map(len, self.commands))
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(room)) for name in names])
 
     def main(
         self,

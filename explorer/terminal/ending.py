@@ -115,15 +115,20 @@ def _end(error: BaseException, as_json: bool) -> int:
     line = message(told)
     if os.environ.get(DEBUG) and code == INNER_FAULT:
         traceback.print_exception(error)
-    if isinstance(error, click.ClickException):
-        error.message = message(error.message)  # pyright: ignore[reportAttributeAccessIssue] newer clicks say Final
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
     elif line:
-        complain(line)
+        complain(line + _where_help_is(error))
     if as_json and code in (UNDETERMINED, INNER_FAULT, INTERRUPTED) and not document_printed():
         with suppress(OutputLost):
             print_document({"format": "draincheck-partial", "version": 1, "partial": line, "exit_code": code})
     return code
+
+
+def _where_help_is(error: BaseException) -> str:
+    """Which help says how a command is used, where it was used wrongly."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f" ({context.command_path} --help says how it is used)" if context else ""
 
 
 def _told(error: BaseException) -> tuple[int, str]:

@@ -219,12 +219,9 @@ def _require_same(profile: Profile, shipped: Profile) -> None:
 
 def _read(path: str) -> str:
     if not path.endswith(".toml") and not os.path.lexists(path):
-        known = list(catalogue())
-        close = get_close_matches(path, known, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise ProfileError(
-            f"{path}: no such profile{hint or '.'} Known are {', '.join(known)}, or a path to a TOML file"
-        )
+        close = get_close_matches(path, list(catalogue()), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise ProfileError(f"{path}: no such profile; {hint}draincheck profile lists them, and a file ends in .toml")
     return read_text(Path(path), TOML_BYTES, "a profile, which is a TOML file")
 
 

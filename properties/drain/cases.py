@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from typing import Any
 
 from ...models.catalogue.profile import Profile, ProfileError, load_profile
@@ -208,5 +209,7 @@ def left_out(names: Sequence[str], scenarios: Sequence[str]) -> dict[str, list[s
 def scenario_with(name: str, sizes: Mapping[str, Any]) -> Scenario:
     """A scenario of the catalogue, with some of its sizes replaced. Raises DeclarationError for an unknown one."""
     if name not in SCENARIOS:
-        raise DeclarationError(f"no scenario is called {name}; known are {', '.join(SCENARIOS)}")
+        close = get_close_matches(name, list(SCENARIOS), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise DeclarationError(f"no scenario is called {name}; {hint}draincheck profile lists them")
     return replace(SCENARIOS[name], **sizes)
