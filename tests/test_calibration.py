@@ -30,6 +30,7 @@ def test_cells_name_profiles_of_the_catalogue_once() -> None:
         assert bug.fails, bug.name
 
 
+@pytest.mark.slow
 def test_a_cell_is_the_verdict_of_its_case() -> None:
     """The table against single searches: a cell of each bug that is quick to decide."""
     for bug in BUGS:

@@ -32,6 +32,7 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
     return document["rows"]
 
 
+@pytest.mark.slow
 def test_verify_without_arguments_ends_with_the_table_of_all_profiles() -> None:
     result = run("verify")
     assert result.exit_code == 1

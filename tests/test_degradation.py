@@ -30,6 +30,7 @@ def test_the_newest_release_never_releases_earlier() -> None:
     assert all(each.known and each.earlier is None for each in relations.values())
 
 
+@pytest.mark.slow
 def test_a_failure_that_decode_did_not_start_is_released_at_once_where_it_is_not_held() -> None:
     relations = found("sglang-0.5.20-mooncake-hold-on")
     assert {name for name, each in relations.items() if each.earlier} == {"failed send", "dead rank"}
@@ -49,6 +50,7 @@ def test_a_profile_without_a_peer_is_not_asked_about_one() -> None:
     assert set(relation_cases(lonely)) == {"", *DEGRADATIONS} - {"old peer"}
 
 
+@pytest.mark.slow
 def test_the_command() -> None:
     result = CliRunner().invoke(main, ["degrade", "sglang-0.5.20-mooncake-hold-on", "--jobs", "1"])
     assert result.exit_code == 1

@@ -66,7 +66,7 @@ CHECKS = [
 
 LONG = {
     *(f"sglang-0.5.{release} / failed-send" for release in ("21-mooncake", "21-nixl", "22-mooncake", "23-mooncake")),
-    *(f"sglang-0.5.{release} / abort" for release in ("21-nixl", "22-mooncake")),
+    *(f"sglang-0.5.{release} / abort" for release in ("21-mooncake", "21-nixl", "22-mooncake")),
     *(f"sglang-0.5.22-mori / {scenario}" for scenario in ("timeouts", "metadata", "flush", "router")),
 }
 """Models that take the oracle longest and differ least from those that stay: they are compared on demand."""

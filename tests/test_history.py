@@ -60,6 +60,7 @@ def test_wrong_data_are_refused() -> None:
         mutant(TOLD[0].model_copy(update={"without": {"gen_tags": "maybe"}}))
 
 
+@pytest.mark.slow
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("draincheck.explorer.verdicts.history.tell", lambda change: chapter_of(change.name))
     result = CliRunner().invoke(main, ["history"])

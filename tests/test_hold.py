@@ -308,6 +308,7 @@ def test_several_unknown_ones_are_all_named() -> None:
 UNKNOWN_ABLE = sorted(name for name, quantity in QUANTITIES.items() if quantity.worse == "high" and not quantity.whole)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), chosen=st.sets(st.sampled_from([*UNKNOWN_ABLE, "call_timeout_seconds"]), min_size=1, max_size=3))
 def test_conditions_on_what_is_unknown_are_right(data: st.DataObject, chosen: set[str]) -> None:

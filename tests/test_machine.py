@@ -426,6 +426,7 @@ def test_sizes_beyond_a_search_run_and_are_refused_where_they_are_traced() -> No
         trace(large(NEWEST, **many).check.model)
 
 
+@pytest.mark.slow
 def test_a_long_run_comes_to_rest_with_all_memory_free() -> None:
     question = large(NEWEST, rooms=2, ranks=2, decode_ranks=2, chunks=2, slots=4)
     done = campaign(question.check, 25, 3)

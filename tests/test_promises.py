@@ -281,6 +281,7 @@ def test_the_reference_models_hold_ends_if_no_ack_is_lost_or_there_is_a_timer(ti
     assert compare(check) == ({"hold_0_ends", "hold_1_ends"} if lossy and timer is None else set())
 
 
+@pytest.mark.slow
 def test_engine_equals_oracle_on_the_protocol() -> None:
     """What probes look for, taken as pending: kept or broken, by what is fair."""
     case = drain_case(load_profile("sglang-0.5.21-mooncake"), scenario_with("abort", {"chunks": 1}))

@@ -84,6 +84,7 @@ def test_many_profiles_get_an_honest_verdict(profile: Profile, scenario: Scenari
     honest(profile, scenario)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(profile=profiles(), scenario=scenarios(), ranks=st.integers(1, 2), seed=st.integers(0, 999))
 def test_z3_agrees_on_any_profile_and_size(profile: Profile, scenario: Scenario, ranks: int, seed: int) -> None:

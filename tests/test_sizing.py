@@ -559,6 +559,7 @@ def test_paths_add_up_and_the_rest_is_safe() -> None:
     assert low <= risk(both) <= high and high - low < 0.004
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     random = np.random.default_rng(5)
     seen = [interval(int(k), 50, 0.9) for k in random.binomial(50, 0.07, 2000)]

@@ -437,6 +437,7 @@ def document(*arguments: object) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_the_same_seed_and_steps_print_the_same() -> None:
     arguments = (OLD, NEWEST, "--scenario", "abort", "--steps", 300_000)
     first = document(*arguments, "--seed", 4)

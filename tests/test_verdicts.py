@@ -149,6 +149,7 @@ def test_counting_before_the_look_at_the_room_is_needed() -> None:
     assert verdicts(with_knobs(NEWEST, count_point="after_test"))["abort"] is CORRUPTS
 
 
+@pytest.mark.slow
 def test_a_quiet_error_may_be_acknowledged() -> None:
     """Where the library says error only when nothing is live, poisoning refused posts is enough."""
     quiet = with_knobs(NEWEST, poison_on_error=False, err_implies_quiet=True)
