@@ -160,7 +160,8 @@ def stray(s: Tiny) -> None:
 @action("t")
 def divide(s: Tiny) -> None:
     """Uses an operator that the language does not have."""
-    s.n = s.n // 2
+    number = s.n  # what it holds is seen when it is traced
+    s.n = number // 2
 
 
 def test_faults_are_leaves_of_the_tree_and_only_where_they_can_happen() -> None:
@@ -181,7 +182,8 @@ def look_up(s: Tiny) -> None:
 @action("t")
 def mask(s: Tiny) -> None:
     """Takes a bit of a number."""
-    require(s.n & 1)
+    number = s.n
+    require(number & 1)
 
 
 @pytest.mark.parametrize(
