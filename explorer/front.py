@@ -90,6 +90,7 @@ __all__ = [
     "action",
     "all_given_back",
     "between",
+    "case",
     "cases_of",
     "channel",
     "check_of",

@@ -9,6 +9,8 @@ from pathlib import Path
 import draincheck as dc
 import pytest
 from draincheck.explorer import front
+from draincheck.explorer.commands import cli
+from draincheck.explorer.traces import formats
 
 
 def test_the_examples_do_what_they_say() -> None:
@@ -68,3 +70,7 @@ def test_one_case_is_meant(tmp_path: Path) -> None:
         dc.verify(str(mine))
     row = dc.verify(str(mine), "b")
     assert row.verdict is dc.Verdict.UNDETERMINED and row.reasons == ("no property is asked for",)
+
+
+def test_the_command_line_and_the_registry_know_the_same_formats() -> None:
+    assert tuple(formats.FORMATS) == cli.FORMATS

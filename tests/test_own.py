@@ -16,11 +16,9 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
-    """The model of docs/language.md, with two checks."""
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "language.md").read_text("utf-8"), re.DOTALL)
-    declared = program[: program.index("assert verify")]
+    """The model of the documents, with two checks."""
     path = tmp_path / "lock.py"
-    path.write_text(f"{declared}\nlossy = lock(Faults(loss=1))\ntwice = lock(Faults(duplication=1))\n", "utf-8")
+    path.write_text((ROOT / "docs" / "lock.py").read_text("utf-8"), "utf-8")
     return path
 
 
@@ -116,3 +114,14 @@ def test_unknown_names_and_sizes(lock: Path) -> None:
     assert "no index type Rank; it has Worker" in run("verify", lock, "--size", "Rank=2").stderr
     assert "--size belongs to Python files" in run("verify", "reference", "--size", "Rank=2").stderr
     assert "cannot be read" in run("verify", lock.with_name("gone.py")).stderr
+
+
+def test_the_file_of_the_documents_is_the_model_of_the_language_page() -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "language.md").read_text("utf-8"), re.DOTALL)
+    model = program[program.index("class Worker") : program.index("assert verify")].rstrip()
+    assert model in (ROOT / "docs" / "lock.py").read_text("utf-8")
+
+
+def test_options_of_profiles_are_refused_for_a_file(lock: Path) -> None:
+    assert "--no-timer belongs to profiles" in run("verify", lock, "--no-timer").stderr
+    assert "--release-timer belongs to profiles" in run("simulate", lock, "--release-timer", "late").stderr

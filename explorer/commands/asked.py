@@ -13,6 +13,15 @@ if TYPE_CHECKING:
 REFERENCE = "reference"
 
 
+def require_no_files(names: Sequence[str], option: str) -> None:
+    """Raises click.UsageError if an option of profiles is given for a Python file."""
+    from ...properties.own import is_own
+
+    files = [name for name in names if is_own(name)]
+    if files:
+        raise click.UsageError(f"{option} belongs to profiles; {files[0]} has no release timer of ours")
+
+
 def cases_asked(
     names: Sequence[str],
     scenarios: Sequence[str],

@@ -21,7 +21,7 @@ from ..operators.operate import gate, metrics
 from ..operators.sizing import risk, size
 from ..terminal.console import echo, echo_lines, echo_text, note, print_document, print_wide, screen
 from ..terminal.ending import exit_code_of
-from .asked import REFERENCE, cases_asked
+from .asked import REFERENCE, cases_asked, require_no_files
 from .explore import explore
 from .prove import prove
 from .relate import relate
@@ -208,6 +208,8 @@ def _cases(
         raise click.UsageError("--timer belongs to the reference model; profiles take --no-timer")
     if timer is not None and no_timer:
         raise click.UsageError("--timer and --no-timer exclude each other")
+    if no_timer:
+        require_no_files(profiles, "--no-timer")
     return cases_asked(profiles, scenarios, sizes, own, timer=not no_timer, ticks=timer)
 
 

@@ -11,7 +11,7 @@ import click
 
 from ..kept.writing import folder_for_output
 from ..terminal.console import echo, echo_lines, note, print_document, print_wide, screen
-from .asked import REFERENCE, cases_asked
+from .asked import REFERENCE, cases_asked, require_no_files
 from .size_options import own_sizes, size_options
 
 if TYPE_CHECKING:
@@ -123,6 +123,8 @@ def _cases(
         raise click.UsageError("--timer belongs to the reference model; profiles take --release-timer")
     if REFERENCE in profiles and release_timer != "off":
         raise click.UsageError("--release-timer belongs to profiles; the reference model takes --timer TICKS")
+    if release_timer != "off":
+        require_no_files(profiles, "--release-timer")
     return cases_asked(profiles or headlines(), scenarios, sizes, own, timer=release_timer != "off", ticks=timer)
 
 
