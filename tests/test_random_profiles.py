@@ -50,12 +50,23 @@ def compare(question: Question) -> None:
     assert set(found.violated) == set(expected.violated)
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
-@given(profile=profiles(), scenario=scenarios(), timer=st.booleans())
-def test_engines_agree_on_any_profile(profile: Profile, scenario: Scenario, timer: bool) -> None:
+def agree(profile: Profile, scenario: Scenario, timer: bool) -> None:
     assume(not misfit(profile, scenario))
     case = drain_case(profile, scenario)
     compare(case.timed if timer and case.timed else case.untimed)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios(), timer=st.booleans())
+def test_engines_agree_on_any_profile(profile: Profile, scenario: Scenario, timer: bool) -> None:
+    agree(profile, scenario, timer)
+
+
+@pytest.mark.slow
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(profile=profiles(), scenario=scenarios(), timer=st.booleans())
+def test_engines_agree_on_many_profiles(profile: Profile, scenario: Scenario, timer: bool) -> None:
+    agree(profile, scenario, timer)
 
 
 def honest(profile: Profile, scenario: Scenario) -> None:

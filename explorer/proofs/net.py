@@ -23,7 +23,10 @@ SEED = 20261201
 
 
 def require_agreement(symbolic: Symbolic, properties: Sequence[Property], states: int = STATES) -> None:
-    """Compares properties and steps in some states of random runs. Raises EngineDisagreement where they differ."""
+    """Compares properties, and steps that do not choose, in some states of random runs.
+
+    Raises EngineDisagreement where they differ.
+    """
     commands = [each for each in symbolic.commands if not _chooses(each.tree)]
     for values in _on_runs(symbolic.model, states):
         for prop in properties:
